@@ -1,8 +1,9 @@
 // One view for every run, and for several side by side: header, maps, inspector, time line, drawer.
 import type { CockpitPage, LinkedViewsPage } from "../../frames.ts";
 import { add, make, named, pressed, spoken, still } from "../base/dom.ts";
-import { hit } from "../base/pen.ts";
-import { Theme, watchLooks } from "../base/theme.ts";
+import { hit, watchLooks } from "../base/pen.ts";
+import { Playback } from "../base/playback.ts";
+import { Theme } from "../base/theme.ts";
 import { type Ask, Drawer } from "./drawer.ts";
 import { Header, showFigures } from "./header.ts";
 import { Inspector, type Place } from "./inspector.ts";
@@ -24,13 +25,15 @@ export interface Questions {
   act?: (touched: Touched) => void;
 }
 
-export class Cockpit {
+export class Cockpit extends Playback {
   readonly inspector: Inspector;
+  readonly drawer: Drawer;
   private readonly root: HTMLElement;
+  /** Whether the document is only this cockpit, so that its address names the moment. */
+  private readonly isAlone: boolean;
   private readonly header: Header;
   private readonly pane: HTMLElement;
   private readonly theme: Theme;
-  private readonly drawer: Drawer;
   private readonly play: HTMLButtonElement;
   private readonly where: HTMLElement;
   private readonly why: HTMLElement;
@@ -39,14 +42,12 @@ export class Cockpit {
   private readonly forget: () => void;
   private panes: Pane[];
   private page!: CockpitPage;
-  private position = 0;
   private selected = "";
-  private time = 1;
-  private timer = 0;
-  private playing = false;
 
   constructor(root: HTMLElement, page: CockpitPage | LinkedViewsPage, questions: Questions = {}) {
+    super();
     this.root = root;
+    this.isAlone = root.parentElement === document.body;
     root.classList.add("braid", "braid-cockpit");
     root.classList.toggle("braid-linked-views", "pages" in page);
     root.dataset.lmSuppressShortcuts = "true";
@@ -55,7 +56,10 @@ export class Cockpit {
     const { ask, act, inspect } = questions;
     const here = () => this.batch;
     const seek = (batch: number) => this.go(positionOf(this.page.frames, batch));
-    const measure = (name: string) => this.tracks.choose(name);
+    const measure = (name: string) => {
+      this.tracks.measure = name;
+      this.show();
+    };
     const shell = add(root, "div", "braid-shell");
     this.header = new Header(add(shell, "header", "braid-head"));
     const drawer = add(shell, "section", "braid-drawer");
@@ -66,16 +70,10 @@ export class Cockpit {
     this.panes = [{ map: new MapPane(this.pane, this.theme) }];
     this.inspector = new Inspector(add(shell, "aside", "braid-side"), here, inspect, act);
     const bar = add(shell, "section", "braid-controls");
-    const playOrStop = () => (this.timer ? this.go(this.position) : this.glide(true));
-    this.play = pressed(bar, "▶ Play", playOrStop, "braid-go");
-    named(
-      pressed(bar, "◀", () => this.step(-1)),
-      "back",
-    );
-    named(
-      pressed(bar, "▶", () => this.step(1)),
-      "forward",
-    );
+    this.play = pressed(bar, "", () => this.playOrStop(), "braid-go");
+    const step = (text: string, by: number) => pressed(bar, text, () => this.step(by));
+    named(step("◀", -1), "back");
+    named(step("▶", 1), "forward");
     this.where = add(bar, "span", "braid-where");
     this.why = spoken(add(bar, "div", "braid-why"));
     this.now = pressed(bar, "Back to now", () => this.go(this.last));
@@ -105,7 +103,7 @@ export class Cockpit {
   /** Shows the run with what came since; who looks at an earlier batch stays there. */
   update(page: CockpitPage): void {
     const { batch } = this;
-    const follows = this.position >= this.last && !this.playing;
+    const follows = this.position >= this.last && !this.isPlaying;
     this.page = page;
     this.position = follows ? this.last : positionOf(page.frames, batch);
     this.drawer.show(page);
@@ -115,8 +113,8 @@ export class Cockpit {
 
   /** Goes to the moment in the address, or to where a recording opens, which then plays. */
   open(plays: boolean): void {
-    const moment = this.isAlone ? momentOf(location.hash) : undefined;
-    if (moment) {
+    const moment = momentOf(location.hash);
+    if (this.isAlone && moment) {
       this.selected = moment.selected;
       this.toggle("open", moment.drawer);
       this.go(positionOf(this.page.frames, moment.batch));
@@ -126,12 +124,6 @@ export class Cockpit {
     }
   }
 
-  /** What came of a change of the run. */
-  touched(text: string): void {
-    this.inspector.touched(text);
-    this.drawer.touched(text);
-  }
-
   close(): void {
     this.stop();
     this.forget();
@@ -139,17 +131,17 @@ export class Cockpit {
     this.tracks.close();
   }
 
-  /** Whether the document is only this cockpit, so that its address names the moment. */
-  private get isAlone(): boolean {
-    return this.root.parentElement === document.body;
-  }
-
   private get batch(): number {
     return this.page.frames[this.position]?.batch ?? 0;
   }
 
-  private get last(): number {
+  protected get last(): number {
     return this.page.frames.length - 1;
+  }
+
+  protected get length(): number {
+    const isMoving = this.page.frames[this.position]?.state_map.grid?.is_moving;
+    return (isMoving ? SLOW : QUICK) * this.drawer.slowness;
   }
 
   /** What can be selected. */
@@ -165,47 +157,6 @@ export class Cockpit {
 
   private toggle(what: "open" | "presenting" | "inspecting", on?: boolean): void {
     this.root.classList.toggle(`braid-${what}`, on);
-    this.paint();
-  }
-
-  private go(to: number): void {
-    this.stop();
-    this.position = Math.max(0, Math.min(this.last, to));
-    this.show();
-  }
-
-  private step(by: number): void {
-    this.go(this.position + by);
-    if (by > 0 && !still()) this.glide();
-  }
-
-  private stop(): void {
-    cancelAnimationFrame(this.timer);
-    Object.assign(this, { timer: 0, playing: false, time: 1 });
-    this.play.textContent = "▶ Play";
-  }
-
-  /** Moves through the batch; plays on through those after it, from the first one at the end. */
-  private glide(playing = false): void {
-    this.stop();
-    if (playing) this.play.textContent = "❚❚ Pause";
-    if (playing && this.position >= this.last) this.position = 0;
-    Object.assign(this, { playing, time: 0 });
-    let last = performance.now();
-    const tick = (now: number) => {
-      const whole = this.page.frames[this.position]?.state_map.grid?.is_moving ? SLOW : QUICK;
-      this.time += (now - last) / (whole * this.drawer.slowness);
-      last = now;
-      this.timer = requestAnimationFrame(tick);
-      if (this.time < 1) this.paint();
-      else if (!playing || this.position >= this.last) this.go(this.position);
-      else {
-        Object.assign(this, { position: this.position + 1, time: 0 });
-        this.show();
-      }
-    };
-    this.timer = requestAnimationFrame(tick);
-    this.show();
   }
 
   /** Each run at the batch: its map, its frame and the one before. */
@@ -218,9 +169,10 @@ export class Cockpit {
   }
 
   /** Shows the batch, and all that changes from batch to batch. */
-  private show(): void {
+  protected show(): void {
     const { page, selected, position, batch } = this;
     const frame = page.frames[position];
+    this.play.textContent = this.isPlaying ? "❚❚ Pause" : "▶ Play";
     this.header.show(page, frame);
     this.tracks.show(page, batch, selected, frame?.title);
     if (!frame) return;
@@ -242,7 +194,7 @@ export class Cockpit {
     Object.assign(this.root.dataset, { seq: position, batch });
   }
 
-  private paint(): void {
+  protected paint(): void {
     this.theme.pulse = Math.abs(Math.cos(3 * Math.PI * this.time));
     for (const { map, page, frame, before } of this.views) {
       const flags = page.annotations.filter(({ batch }) => batch === this.batch);

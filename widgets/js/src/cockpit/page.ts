@@ -57,9 +57,9 @@ export interface Moment {
 
 export function momentOf(hash: string): Moment | undefined {
   const found = new URLSearchParams(hash.replace(/^#/, ""));
-  const batch = Number(found.get("b") ?? Number.NaN);
-  if (Number.isNaN(batch)) return undefined;
-  return { batch, selected: found.get("s") ?? "", drawer: found.get("d") === "1" };
+  const batch = Number.parseInt(found.get("b") ?? "", 10);
+  const moment = { batch, selected: found.get("s") ?? "", drawer: found.get("d") === "1" };
+  return batch >= 0 ? moment : undefined;
 }
 
 export function hashOf({ batch, selected, drawer }: Moment): string {

@@ -4,7 +4,7 @@ import type { Annotation, CockpitPage, Series, Track } from "../../frames.ts";
 import { makePen } from "../base/canvas_map.ts";
 import { add } from "../base/dom.ts";
 import { count } from "../base/format.ts";
-import { type Box, grown, type Pen, type Point, watchLooks } from "../base/pen.ts";
+import { type Box, type Pen, type Point, watchLooks } from "../base/pen.ts";
 import { type Colour, hue, type Shade, type Theme } from "../base/theme.ts";
 
 /** The height of the decisions, as in the style sheet, and the middle of their labels. */
@@ -85,12 +85,13 @@ export class Tracks {
   private readonly labels: HTMLElement;
   private readonly slider: HTMLInputElement;
   private readonly pen: Pen;
-  private page: CockpitPage | undefined;
+  /** The measure of the hosts that the rows of color show. */
+  measure = "";
+  private flags: Annotation[] = [];
   private tracks: Track[] = [];
   private span: Span = { first: 1, last: 1 };
   private batch = 1;
   private selected = "";
-  private measure = "";
 
   constructor(box: HTMLElement, theme: Theme, seek: (batch: number) => void) {
     this.labels = add(box, "div", "braid-labels");
@@ -102,36 +103,21 @@ export class Tracks {
     this.close = watchLooks(frame, theme, () => this.paint());
   }
 
-  /** Shows a page at a batch. */
+  /** Shows a page at a batch, with the names of the tracks and their values at the left. */
   show(page: CockpitPage, batch: number, selected = "", words = `batch ${batch}`): void {
-    if (page !== this.page) this.arrange(page);
-    Object.assign(this, { batch, selected });
-    const { first, last } = this.span;
-    Object.assign(this.slider, { min: first, max: last, value: batch, ariaValueText: words });
-    this.draw();
-  }
-
-  /** Shows this measure of the hosts. */
-  choose(measure: string): void {
-    this.measure = measure;
-    if (this.page) this.arrange(this.page);
-    this.draw();
-  }
-
-  private arrange(page: CockpitPage): void {
     const heat = heatOf(page, this.measure);
     const others = page.timeline.tracks.filter(({ kind }) => kind !== "heat");
-    Object.assign(this, { page, span: spanOf(page), tracks: heat ? [...others, heat] : others });
-  }
-
-  /** Writes the names of the tracks and their values at the left, and paints them. */
-  private draw(): void {
+    this.tracks = heat ? [...others, heat] : others;
+    this.span = spanOf(page);
+    Object.assign(this, { flags: page.annotations, batch, selected });
+    const { first, last } = this.span;
+    Object.assign(this.slider, { min: first, max: last, value: batch, ariaValueText: words });
     this.labels.replaceChildren();
     add(this.labels, "div", "", "decisions");
     for (const track of this.tracks) {
       const label = add(this.labels, "div", "", track.name);
-      if (track.kind === "heat") add(label, "span", "", `${count(track.series.length)} in all`);
-      else add(label, "b", "", said(track, this.batch));
+      if (track === heat) add(label, "span", "", `${count(track.series.length)} in all`);
+      else add(label, "b", "", said(track, batch));
     }
     this.paint();
   }
@@ -147,7 +133,7 @@ export class Tracks {
 
   private paint(): void {
     const { pen, tracks } = this;
-    if (!this.page || !pen.begin()) return;
+    if (!pen.begin()) return;
     const { wide, tall } = pen;
     this.slider.style.padding = `0 ${this.column / 2}px`;
     const height = (tall - FLAGS - AXIS) / Math.max(1, tracks.length);
@@ -162,7 +148,7 @@ export class Tracks {
       const x = Math.min(right, this.x(batch) + this.column / 2);
       pen.text(`${batch}`, x, tall - AXIS / 2, { size: 10, align: "center", colour: "faint" });
     }
-    this.paintFlags(this.page.annotations);
+    this.paintFlags();
   }
 
   /** Makes the batches after the playhead pale, and paints what stands below all. */
@@ -240,9 +226,9 @@ export class Tracks {
 
   /** A mark for each decision, a bar as long as it lasts, and labels where there is room; above
    * them the playhead, and the label of the last decision before it. */
-  private paintFlags(flags: Annotation[]): void {
+  private paintFlags(): void {
     const { pen } = this;
-    const named = flags.filter(({ short: label }) => label);
+    const named = this.flags.filter(({ short: label }) => label);
     const current = named.findLast(({ batch }) => batch <= this.batch);
     for (const flag of named) {
       const [x, alpha] = [this.x(flag.batch), flag === current ? 1 : 0.5];
@@ -260,9 +246,9 @@ export class Tracks {
     pen.dot([here, 4], 3.5, "ink");
     named.forEach((flag, k) => {
       const x = this.x(flag.batch) + 5;
-      const box = { x, y: LABEL - 6, wide: pen.width(flag.short, 11), tall: 12 };
+      const box = { x: x - 4, y: LABEL - 6, wide: pen.width(flag.short, 11) + 8, tall: 12 };
       const next = this.x(named[k + 1]?.batch ?? Number.POSITIVE_INFINITY);
-      if (flag === current || x + box.wide > next - 4 || !pen.isFree(grown(box, 4))) return;
+      if (flag === current || x + box.wide > next + 4 || !pen.isFree(box)) return;
       pen.text(flag.short, x, LABEL, { size: 11, colour: "muted" });
     });
   }

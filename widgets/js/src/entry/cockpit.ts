@@ -4,7 +4,7 @@ import type { CockpitPage, LinkedViewsPage } from "../../frames.ts";
 import { add } from "../base/dom.ts";
 import { keepInView } from "../base/in_view.ts";
 import { startListening } from "../base/kernel_messages.ts";
-import { onPages, type View } from "../base/widget.ts";
+import { observed, onPages, type View } from "../base/widget.ts";
 import { Cockpit } from "../cockpit/cockpit.ts";
 import { extend, isLive } from "../cockpit/page.ts";
 
@@ -39,13 +39,6 @@ async function follow(cockpit: Cockpit, page: CockpitPage, where: string): Promi
   }
 }
 
-/** What a kernel says: what is new, an answer, and what came of a change. */
-interface Message {
-  more?: CockpitPage;
-  inspected?: string;
-  touched?: string;
-}
-
 function render({ model, el }: View): () => void {
   const root = add(el, "div");
   const page = () => model.get<CockpitPage>("page");
@@ -54,19 +47,21 @@ function render({ model, el }: View): () => void {
   const cockpit = new Cockpit(root, page(), questions);
   cockpit.open("frames" in page());
   const leave = keepInView(root);
-  const load = () => cockpit.load(page());
-  const hear = ({ more, inspected, touched }: Message) => {
-    if (touched !== undefined) cockpit.touched(touched);
+  const forget = observed(model, { page: () => cockpit.load(page()) });
+  const hear = (said: { more?: CockpitPage; inspected?: string; touched?: string }) => {
+    const { more, inspected, touched } = said;
+    for (const part of [cockpit.inspector, cockpit.drawer]) {
+      if (touched !== undefined) part.touched(touched);
+    }
     if (inspected !== undefined) cockpit.inspector.answer(inspected);
     if (!more) return;
     const whole = extend(page(), more);
     cockpit.update(whole);
     Object.assign(page(), whole);
   };
-  model.on("change:page", load);
   model.on("msg:custom", hear);
   return () => {
-    model.off("change:page", load);
+    forget();
     model.off("msg:custom", hear);
     leave();
     cockpit.close();
