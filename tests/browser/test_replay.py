@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -153,6 +154,9 @@ def test_a_link_leads_to_a_moment(replay: Page) -> None:
     expect(replay.locator(".braid")).to_have_attribute("data-batch", "26")
     expect(replay.locator(".braid-side h2")).to_have_text("Host 21")
     expect(replay.locator(".braid-drawer")).to_be_visible()
+    replay.locator(".braid").press("End")
+    replay.get_by_role("button", name="Link to this moment").click()
+    expect(replay).to_have_url(re.compile(r"#b=48&s=host:21&d=1$"))
 
 
 def test_the_matrix_is_to_scale_and_its_cells_have_the_hosts_of_the_grid(replay: Page) -> None:

@@ -5,14 +5,13 @@ export abstract class Playback {
   protected position = 0;
   /** The share of the frame that is over. */
   protected time = 1;
+  /** Milliseconds that the frame is shown while it plays. */
+  protected length = 1000;
   protected isPlaying = false;
   private timer = 0;
 
   /** The position of the last frame. */
   protected abstract get last(): number;
-
-  /** Milliseconds that the frame is shown while it plays. */
-  protected abstract get length(): number;
 
   /** Shows another frame, or the same one otherwise. */
   protected abstract show(): void;

@@ -1,6 +1,6 @@
 // One view for every run, and for several side by side: header, maps, inspector, time line, drawer.
 import type { CockpitPage, LinkedViewsPage } from "../../frames.ts";
-import { add, make, named, pressed, spoken, still } from "../base/dom.ts";
+import { add, still } from "../base/dom.ts";
 import { hit, watchLooks } from "../base/pen.ts";
 import { Playback } from "../base/playback.ts";
 import { Theme } from "../base/theme.ts";
@@ -9,9 +9,10 @@ import { Header, showFigures } from "./header.ts";
 import { Inspector, type Place } from "./inspector.ts";
 import { joined, makePanes, type Pane } from "./linked_views.ts";
 import { MapPane } from "./maps.ts";
-import { hashOf, isLive, momentOf, openingOf, positionOf, reasonOf, scaled } from "./page.ts";
+import { isLive, openingOf, positionOf, scaled } from "./page.ts";
 import type { Touched } from "./touches.ts";
 import { Tracks } from "./tracks.ts";
+import { Transport } from "./transport.ts";
 
 /** Milliseconds that a batch is shown, and one in which something moves. */
 const [QUICK, SLOW] = [520, 1400];
@@ -34,10 +35,7 @@ export class Cockpit extends Playback {
   private readonly header: Header;
   private readonly pane: HTMLElement;
   private readonly theme: Theme;
-  private readonly play: HTMLButtonElement;
-  private readonly where: HTMLElement;
-  private readonly why: HTMLElement;
-  private readonly now: HTMLButtonElement;
+  private readonly transport: Transport;
   private readonly tracks: Tracks;
   private readonly forget: () => void;
   private panes: Pane[];
@@ -70,18 +68,10 @@ export class Cockpit extends Playback {
     this.panes = [{ map: new MapPane(this.pane, this.theme) }];
     this.inspector = new Inspector(add(shell, "aside", "braid-side"), here, inspect, act);
     const bar = add(shell, "section", "braid-controls");
-    this.play = pressed(bar, "", () => this.playOrStop(), "braid-go");
-    const step = (text: string, by: number) => pressed(bar, text, () => this.step(by));
-    named(step("◀", -1), "back");
-    named(step("▶", 1), "forward");
-    this.where = add(bar, "span", "braid-where");
-    this.why = spoken(add(bar, "div", "braid-why"));
-    this.now = pressed(bar, "Back to now", () => this.go(this.last));
-    this.now.title = "show the newest batch, and follow the run";
-    const quiet = add(bar, "span", "braid-quiet");
-    pressed(quiet, ask ? "Controls, what if…" : "Decisions", () => this.toggle("open"));
-    pressed(quiet, "Present", () => this.toggle("presenting"));
-    pressed(quiet, "Link to this moment", () => this.link()).hidden = !this.isAlone;
+    const quiet = { l: ask ? "Controls, what if…" : "Decisions", p: "Present" };
+    const link = this.isAlone ? { link: "Link to this moment" } : {};
+    const press = (key: string) => this.keys[key]?.(false);
+    this.transport = new Transport(bar, press, { ...quiet, ...link });
     this.tracks = new Tracks(add(shell, "section", "braid-lines"), this.theme, seek);
     this.forget = watchLooks(this.pane, this.theme, () => this.paint());
     root.onkeydown = (event) => this.press(event);
@@ -111,13 +101,15 @@ export class Cockpit extends Playback {
     else this.show();
   }
 
-  /** Goes to the moment in the address, or to where a recording opens, which then plays. */
+  /** Goes to the moment in the address ("#b=26&s=host:21&d=1": batch, selection, whether the drawer
+   * is open), or to where a recording opens, which then plays. */
   open(plays: boolean): void {
-    const moment = momentOf(location.hash);
-    if (this.isAlone && moment) {
-      this.selected = moment.selected;
-      this.toggle("open", moment.drawer);
-      this.go(positionOf(this.page.frames, moment.batch));
+    const moment = new URLSearchParams(location.hash.slice(1));
+    const batch = Number.parseInt(moment.get("b") ?? "", 10);
+    if (this.isAlone && batch >= 0) {
+      this.selected = moment.get("s") ?? "";
+      this.toggle("open", moment.get("d") === "1");
+      this.go(positionOf(this.page.frames, batch));
     } else if (plays && !isLive(this.page) && this.last > 0) {
       this.go(openingOf(this.page) - (still() ? 0 : BEFORE));
       if (!still()) this.glide(true);
@@ -139,20 +131,9 @@ export class Cockpit extends Playback {
     return this.page.frames.length - 1;
   }
 
-  protected get length(): number {
-    const isMoving = this.page.frames[this.position]?.state_map.grid?.is_moving;
-    return (isMoving ? SLOW : QUICK) * this.drawer.slowness;
-  }
-
   /** What can be selected. */
   private get targets() {
     return this.panes.flatMap(({ map }) => map.targets);
-  }
-
-  private link(): void {
-    const drawer = this.root.classList.contains("braid-open");
-    location.hash = hashOf({ batch: this.batch, selected: this.selected, drawer });
-    navigator.clipboard?.writeText(location.href).catch(() => {});
   }
 
   private toggle(what: "open" | "presenting" | "inspecting", on?: boolean): void {
@@ -172,10 +153,11 @@ export class Cockpit extends Playback {
   protected show(): void {
     const { page, selected, position, batch } = this;
     const frame = page.frames[position];
-    this.play.textContent = this.isPlaying ? "❚❚ Pause" : "▶ Play";
     this.header.show(page, frame);
+    this.transport.show(page, frame, this.isPlaying);
     this.tracks.show(page, batch, selected, frame?.title);
     if (!frame) return;
+    this.length = this.drawer.slowness * (frame.state_map.grid?.is_moving ? SLOW : QUICK);
     for (const { map, facts, frame: own } of this.views) {
       map.answer(own.state_map, own.answers);
       if (facts) showFigures(facts, own);
@@ -183,11 +165,6 @@ export class Cockpit extends Playback {
     this.paint();
     this.inspector.show(page, frame, selected);
     this.drawer.mark(batch);
-    this.where.textContent = frame.title.split(" · ", 1)[0] ?? "";
-    const [head = "", reason = "", text = ""] = reasonOf(page.annotations, batch);
-    this.why.replaceChildren(make("b", "", head), reason);
-    this.why.title = text;
-    this.now.hidden = !isLive(page) || position >= this.last;
     this.root.ariaLabel = `${frame.title}. ${page.note}`;
     const chosen = this.targets.flatMap(({ targets }) => targets).find((t) => t.name === selected);
     this.pane.ariaLabel = [frame.title, chosen?.text].filter(Boolean).join(". ");
@@ -231,13 +208,13 @@ export class Cockpit extends Playback {
     return hit(found?.targets ?? [], event.clientX - left, event.clientY - top);
   }
 
-  /** What keys do; the arrows walk over the map once something in it is selected. */
+  /** What keys and buttons do; the arrows walk over the map once something in it is selected. */
   private readonly keys: Record<string, (onMap: boolean) => void> = {
     ArrowLeft: (onMap) => (onMap && this.selected ? this.walk(-1) : this.step(-1)),
     ArrowRight: (onMap) => (onMap && this.selected ? this.walk(1) : this.step(1)),
     Home: () => this.go(0),
     End: () => this.go(this.last),
-    " ": () => this.play.click(),
+    " ": () => this.playOrStop(),
     Enter: (onMap) => onMap && this.walk(1),
     Escape: () => this.select(""),
     f: () => this.flag(1),
@@ -249,6 +226,11 @@ export class Cockpit extends Playback {
     l: () => this.toggle("open"),
     i: () => this.toggle("inspecting"),
     p: () => this.toggle("presenting"),
+    link: () => {
+      const isOpen = this.root.classList.contains("braid-open");
+      location.hash = `b=${this.batch}&s=${this.selected}&d=${isOpen ? 1 : 0}`;
+      navigator.clipboard?.writeText(location.href).catch(() => {});
+    },
     "?": () => {
       this.toggle("open", true);
       this.drawer.toggleKeys();

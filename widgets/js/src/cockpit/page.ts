@@ -48,35 +48,10 @@ export function openingOf({ frames, annotations }: CockpitPage): number {
   return most.rows ? positionOf(frames, most.batch) : Math.round(0.6 * (frames.length - 1));
 }
 
-/** A moment as the end of an address has it: "#b=26&s=host:21&d=1". */
-export interface Moment {
-  batch: number;
-  selected: string;
-  drawer: boolean;
-}
-
-export function momentOf(hash: string): Moment | undefined {
-  const found = new URLSearchParams(hash.replace(/^#/, ""));
-  const batch = Number.parseInt(found.get("b") ?? "", 10);
-  const moment = { batch, selected: found.get("s") ?? "", drawer: found.get("d") === "1" };
-  return batch >= 0 ? moment : undefined;
-}
-
-export function hashOf({ batch, selected, drawer }: Moment): string {
-  return `#b=${batch}${selected ? `&s=${selected}` : ""}${drawer ? "&d=1" : ""}`;
-}
-
-/** Letters of a reason that are always on screen. */
-const REASON = 280;
-
-/** The last decision with a label until a batch, and its reason, as far as there is room for it. */
-export function reasonOf(annotations: Annotation[], batch: number): string[] {
+/** The last decision with a label until a batch, and its reason. */
+export function reasonOf(annotations: Annotation[], batch: number): [head: string, text: string] {
   const taken = annotations.filter((flag) => flag.batch <= batch);
-  const text = (taken.findLast(({ short: label }) => label) ?? taken.at(-1))?.text ?? "";
-  const [, head = "", rest = "No decision yet"] = /^(.*?batch [\d,]+: )(.*)$/.exec(text) ?? [];
-  const parts = rest.split("; ");
-  let kept = parts.length;
-  while (kept > 1 && parts.slice(0, kept).join("; ").length > REASON) kept -= 1;
-  const left = parts.length - kept;
-  return [head, parts.slice(0, kept).join("; ") + (left ? `; and ${left} more.` : "."), text];
+  const { text = "" } = taken.findLast(({ short: label }) => label) ?? taken.at(-1) ?? {};
+  const [, head = "", reason = "No decision yet"] = /^(.*?batch [\d,]+: )(.*)$/.exec(text) ?? [];
+  return [head, `${reason}.`];
 }

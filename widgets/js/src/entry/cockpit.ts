@@ -50,9 +50,8 @@ function render({ model, el }: View): () => void {
   const forget = observed(model, { page: () => cockpit.load(page()) });
   const hear = (said: { more?: CockpitPage; inspected?: string; touched?: string }) => {
     const { more, inspected, touched } = said;
-    for (const part of [cockpit.inspector, cockpit.drawer]) {
-      if (touched !== undefined) part.touched(touched);
-    }
+    const parts = touched === undefined ? [] : [cockpit.inspector, cockpit.drawer];
+    for (const part of parts) part.touched(touched ?? "");
     if (inspected !== undefined) cockpit.inspector.answer(inspected);
     if (!more) return;
     const whole = extend(page(), more);
