@@ -1,16 +1,15 @@
 // One view for every run, and for several side by side: header, maps, inspector, time line, drawer.
-import type { CockpitPage, LinkedViewsPage } from "../../frames.ts";
+import type { CockpitPage } from "../../frames.ts";
 import { add, still } from "../base/dom.ts";
 import { hit, watchLooks } from "../base/pen.ts";
 import { Playback } from "../base/playback.ts";
 import { Theme } from "../base/theme.ts";
-import { type Ask, Drawer } from "./drawer.ts";
+import { Drawer, type DrawerEvents } from "./drawer.ts";
 import { Header, showFigures } from "./header.ts";
 import { Inspector, type Place } from "./inspector.ts";
-import { joined, makePanes, type Pane } from "./linked_views.ts";
+import { joined, makePanes, type Pane, type Shown } from "./linked_views.ts";
 import { MapPane } from "./maps.ts";
 import { isLive, openingOf, positionOf, scaled } from "./page.ts";
-import type { Touched } from "./touches.ts";
 import { Tracks } from "./tracks.ts";
 import { Transport } from "./transport.ts";
 
@@ -19,12 +18,8 @@ const [QUICK, SLOW] = [520, 1400];
 /** Batches before its largest decision at which a recording begins to play. */
 const BEFORE = 3;
 
-/** What a kernel is asked: what another placement would do, about a place, for a change. */
-export interface Questions {
-  ask?: Ask;
-  inspect?: (place: Place) => void;
-  act?: (touched: Touched) => void;
-}
+/** What a kernel is asked: what another placement would do, for a change, and about a place. */
+type Questions = Partial<Pick<DrawerEvents, "ask" | "act">> & { inspect?: (place: Place) => void };
 
 export class Cockpit extends Playback {
   readonly inspector: Inspector;
@@ -42,7 +37,7 @@ export class Cockpit extends Playback {
   private page!: CockpitPage;
   private selected = "";
 
-  constructor(root: HTMLElement, page: CockpitPage | LinkedViewsPage, questions: Questions = {}) {
+  constructor(root: HTMLElement, page: Shown, { ask, act, inspect }: Questions = {}) {
     super();
     this.root = root;
     this.isAlone = root.parentElement === document.body;
@@ -51,7 +46,6 @@ export class Cockpit extends Playback {
     root.dataset.lmSuppressShortcuts = "true";
     root.tabIndex = 0;
     this.theme = new Theme(root);
-    const { ask, act, inspect } = questions;
     const here = () => this.batch;
     const seek = (batch: number) => this.go(positionOf(this.page.frames, batch));
     const measure = (name: string) => {
@@ -83,7 +77,7 @@ export class Cockpit extends Playback {
   }
 
   /** Shows another run, or others side by side, at their end. */
-  load(page: CockpitPage | LinkedViewsPage): void {
+  load(page: Shown): void {
     if ("pages" in page) this.panes = makePanes(this.pane, this.theme, page);
     this.page = "pages" in page ? joined(page) : scaled(page);
     this.drawer.show(this.page);

@@ -5,6 +5,9 @@ import type { Theme } from "../base/theme.ts";
 import { MapPane } from "./maps.ts";
 import { scaled } from "./page.ts";
 
+/** A run, or several side by side. */
+export type Shown = CockpitPage | LinkedViewsPage;
+
 /** A run on the screen: its map, and beside others the box of its figures, and its page. */
 export interface Pane {
   map: MapPane;

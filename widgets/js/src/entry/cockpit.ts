@@ -1,18 +1,19 @@
 // The cockpit of a run, or several runs side by side: with a kernel, which sends what is new; on a
 // page without one; and on a page that asks the server for what is new.
-import type { CockpitPage, LinkedViewsPage } from "../../frames.ts";
+import type { CockpitPage } from "../../frames.ts";
 import { add } from "../base/dom.ts";
 import { keepInView } from "../base/in_view.ts";
 import { startListening } from "../base/kernel_messages.ts";
 import { observed, onPages, type View } from "../base/widget.ts";
 import { Cockpit } from "../cockpit/cockpit.ts";
+import type { Shown } from "../cockpit/linked_views.ts";
 import { extend, isLive } from "../cockpit/page.ts";
 
 /** Milliseconds between two looks at the server. */
 const EVERY = 500;
 
 interface Served {
-  page: CockpitPage | LinkedViewsPage;
+  page: Shown;
   /** The address of updates; empty on a page that stays as it is. */
   more?: string;
   plays?: boolean;
