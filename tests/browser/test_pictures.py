@@ -13,6 +13,7 @@ from braid.run_touches import list_touches
 from braid.simulation.simulator import simulate
 from braid_lab.launches import recorded_runs
 from braid_widgets.base.player import read_bundle
+from braid_widgets.cockpit.linked_views import LinkedViews
 from braid_widgets.cockpit.view import Cockpit
 from playwright.sync_api import Browser, Page, expect
 from scatter import Scatter
@@ -141,3 +142,22 @@ def test_slices_of_an_active_run_are_split_and_merged_with_the_keys(empty: Page)
     names = [(touch["name"], touch["value"]) for touch in sent]
     assert names == [("split", "7 seconds"), ("merge", ""), ("budget", "0.5")]
     assert sent[0]["selected"].startswith("slice:0:0:") and sent[2]["selected"] == ""
+
+
+def test_runs_side_by_side_show_one_batch_and_the_shorter_one_its_last(empty: Page) -> None:
+    long, short = (list(simulate(Scatter(3), [(3, 2), (9, 4), (5, 5)][:n])) for n in (3, 2))
+    views = LinkedViews({"long": long, "short": short})
+    empty.set_content(f"<style>{views._css}</style>")
+    empty.evaluate(MODEL, [read_bundle("cockpit"), {"page": views.page}])
+    cockpit, figures = empty.locator(".braid-cockpit"), empty.locator(".braid-map .braid-strip")
+    seen = {}
+    for key, batch in (("Home", "1"), ("ArrowRight", "2"), ("End", "3")):
+        cockpit.press(key)
+        expect(cockpit).to_have_attribute("data-batch", batch)
+        seen[batch] = figures.all_inner_texts()
+    assert [seen["1"][k] == seen["2"][k] for k in (0, 1)] == [False, False]
+    assert [seen["2"][k] == seen["3"][k] for k in (0, 1)] == [False, True]
+    views.load_runs({"short": short})
+    empty.evaluate("(page) => window.model.set('page', page)", views.page)
+    expect(cockpit).to_have_attribute("data-batch", "2")
+    expect(figures).to_have_count(1)
