@@ -4,7 +4,7 @@ import type { Model } from "./widget.ts";
 /** The side of ipywidgets' own model that is used here, on which anywidget's is built. */
 interface Whole {
   comm?: Record<"on_msg" | "send", (...values: unknown[]) => void>;
-  _handle_comm_msg(message: unknown): Promise<unknown>;
+  _handle_comm_msg?(message: unknown): Promise<unknown>;
 }
 
 /** A message that no model does anything with. */
@@ -17,20 +17,16 @@ const NAME = "_hearing";
  * is done. */
 export function startListening({ model }: { model: Model }): void {
   // A change brings along the model itself; widgets are given a part of it.
-  const found = (whole: unknown) => {
+  const found = async (whole?: Whole) => {
     model.off(`change:${NAME}`, found);
-    if ((whole as Whole | undefined)?._handle_comm_msg) listenToKernel(whole as Whole);
+    try {
+      await whole?._handle_comm_msg?.(NOTHING);
+    } catch {
+      const { _handle_comm_msg: handle } = Object.getPrototypeOf(Object.getPrototypeOf(whole));
+      whole?.comm?.on_msg((message: unknown) => handle.call(whole, message));
+      whole?.comm?.send({ method: "request_state" }, {});
+    }
   };
   model.on(`change:${NAME}`, found);
   model.set(NAME, true);
-}
-
-async function listenToKernel(model: Whole): Promise<void> {
-  try {
-    await model._handle_comm_msg(NOTHING);
-  } catch {
-    const { _handle_comm_msg: handle } = Object.getPrototypeOf(Object.getPrototypeOf(model));
-    model.comm?.on_msg((message: unknown) => handle.call(model, message));
-    model.comm?.send({ method: "request_state" }, {});
-  }
 }
