@@ -20,3 +20,10 @@ export const short = (value: number): string =>
 
 /** An age in microseconds: 90000000 is "1.5 min". */
 export const age = (micros: number): string => inUnits(micros, TIMES);
+
+/** The share of a part in a whole; 0 if there is nothing. */
+export const shareOf = (part: number, whole: number): number => (whole ? part / whole : 0);
+
+/** A number of things: "1 node", "2 nodes", "3 queries". */
+export const several = (number: number, thing: string): string =>
+  `${count(number)} ${number === 1 ? thing : `${thing}s`.replace(/ys$/, "ies")}`;

@@ -67,7 +67,8 @@ export class Pen {
   }
 
   /** Begins a picture anew, as large as the canvas is seen; false where it is not seen. */
-  begin(wide = this.canvas.clientWidth, tall = this.canvas.clientHeight): boolean {
+  begin(): boolean {
+    const { clientWidth: wide, clientHeight: tall } = this.canvas;
     if (!wide || !tall) return false;
     const ratio = window.devicePixelRatio || 1;
     const [width, height] = [Math.round(wide * ratio), Math.round(tall * ratio)];
@@ -75,13 +76,6 @@ export class Pen {
     Object.assign(this, { wide, tall, targets: [] });
     this.context.scale(ratio, ratio);
     return true;
-  }
-
-  /** Puts what another pen of the same size has painted. */
-  copy(from: Pen): void {
-    this.context.drawImage(from.canvas, 0, 0, this.wide, this.tall);
-    this.canvas.texts = [...(from.canvas.texts ?? [])];
-    this.targets = [...from.targets];
   }
 
   /** The outline of what is selected or has failed. */
@@ -104,9 +98,13 @@ export class Pen {
     this.finish(style);
   }
 
+  /** A line with a gap where a point is not known (not a number). */
   line(points: Point[], ...[stroke, width = 1, dash = [], alpha = 1]: LineStyle): void {
     this.context.beginPath();
-    for (const point of points) this.context.lineTo(...point);
+    points.forEach(([x, y], k) => {
+      if (Number.isNaN(points[k - 1]?.[1])) this.context.moveTo(x, y);
+      else this.context.lineTo(x, y);
+    });
     this.finish({ stroke, width, dash, alpha }, dash.length ? "butt" : "round");
   }
 

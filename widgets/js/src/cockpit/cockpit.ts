@@ -1,9 +1,9 @@
 // One view for every run, and for several side by side: header, maps, inspector, time line, drawer.
 import type { CockpitPage } from "../../frames.ts";
 import { add, still } from "../base/dom.ts";
-import { hit, watchLooks } from "../base/pen.ts";
+import { hit } from "../base/pen.ts";
 import { Playback } from "../base/playback.ts";
-import { Theme } from "../base/theme.ts";
+import { Theme, watchLooks } from "../base/theme.ts";
 import { Drawer, type DrawerEvents } from "./drawer.ts";
 import { Header, showFigures } from "./header.ts";
 import { Inspector, type Place } from "./inspector.ts";

@@ -2,38 +2,25 @@
 // another batch, part or measure is shown, not while things move within a batch.
 import type { Annotation, CockpitPage, Series, Track } from "../../frames.ts";
 import { makePen } from "../base/canvas_map.ts";
-import { add } from "../base/dom.ts";
-import { count } from "../base/format.ts";
-import { type Box, type Pen, type Point, watchLooks } from "../base/pen.ts";
-import { type Colour, hue, type Shade, type Theme } from "../base/theme.ts";
+import { add, make } from "../base/dom.ts";
+import { count, several, shareOf } from "../base/format.ts";
+import type { Box, Point } from "../base/geometry.ts";
+import type { Pen, TextStyle } from "../base/pen.ts";
+import { type Colour, hue, type Shade, type Theme, watchLooks } from "../base/theme.ts";
 
 /** The height of the decisions, as in the style sheet, and the middle of their labels. */
 const [FLAGS, LABEL] = [30, 15];
-const AXIS = 16;
-const GAP = 8;
+const [AXIS, GAP] = [16, 8];
 /** Rows of color that are painted; of more, several share one, which shows the greatest. */
 const MOST_ROWS = 256;
-/** Pixels between the names of batches, at least. */
-const ASIDE = 48;
 
-export interface Span {
-  first: number;
-  last: number;
-}
+export type Span = [first: number, last: number];
 
 /** The batches of the axis: those that there are, those that are planned, and those of baselines. */
 export function spanOf({ timeline: { batch, last, tracks } }: CockpitPage): Span {
   const baselines = tracks.flatMap(({ series }) => series.map((each) => each.batch.at(-1) ?? 0));
   const first = batch[0] ?? 1;
-  return { first, last: Math.max(first, last, batch.at(-1) ?? 1, ...baselines) };
-}
-
-/** Batches named below the axis, so many at most; the last is among them if there is room. */
-export function ticks({ first, last }: Span, most: number): number[] {
-  const every = Math.ceil((last - first + 1) / most);
-  const from = Math.ceil(first / every) * every;
-  const length = Math.floor((last - from) / every) + 1;
-  return Array.from({ length }, (_, k) => from + k * every);
+  return [first, Math.max(first, last, batch.at(-1) ?? 1, ...baselines)];
 }
 
 /** The value of a track at a batch, with its unit: the sum of its bars, or its main line. */
@@ -62,15 +49,9 @@ export function heatOf({ timeline, hosts }: CockpitPage, measure: string): Track
   return { name, kind: "heat", unit: "", top, limit: null, series };
 }
 
-/** Runs of values that are known, as [batch, value]. */
-export function strokes({ batch, values }: Pick<Series, "batch" | "values">): Point[][] {
-  const found: Point[][] = [[]];
-  values.forEach((value, k) => {
-    if (value === null) found.push([]);
-    else found.at(-1)?.push([batch[k] ?? 0, value]);
-  });
-  return found.filter(({ length }) => length);
-}
+/** Batches that are named below the axis, at most, and those names; there may be no room for one. */
+const TICKS = 8;
+const TICK: TextStyle = { size: 10, align: "center", colour: "faint", isMinor: true };
 
 /** The color of a line by its role, and its dashes; other lines have the hue of their stream. */
 const LINES: Record<string, [Colour, number[]]> = {
@@ -89,7 +70,9 @@ export class Tracks {
   measure = "";
   private flags: Annotation[] = [];
   private tracks: Track[] = [];
-  private span: Span = { first: 1, last: 1 };
+  private span: Span = [1, 1];
+  /** The width of a batch, in pixels. */
+  private column = 1;
   private batch = 1;
   private selected = "";
 
@@ -110,31 +93,29 @@ export class Tracks {
     this.tracks = heat ? [...others, heat] : others;
     this.span = spanOf(page);
     Object.assign(this, { flags: page.annotations, batch, selected });
-    const { first, last } = this.span;
+    const [first, last] = this.span;
     Object.assign(this.slider, { min: first, max: last, value: batch, ariaValueText: words });
-    this.labels.replaceChildren();
-    add(this.labels, "div", "", "decisions");
+    this.labels.replaceChildren(make("div", "", "decisions"));
     for (const track of this.tracks) {
       const label = add(this.labels, "div", "", track.name);
-      if (track === heat) add(label, "span", "", `${count(track.series.length)} in all`);
+      const [, thing = "row"] = track.name.split(" by ");
+      if (track === heat) add(label, "span", "", several(track.series.length, thing));
       else add(label, "b", "", said(track, batch));
     }
     this.paint();
   }
 
-  private get column(): number {
-    return this.pen.wide / (this.span.last - this.span.first + 1);
-  }
-
   /** The left side of a batch's column. */
   private x(batch: number): number {
-    return (batch - this.span.first) * this.column;
+    return (batch - this.span[0]) * this.column;
   }
 
   private paint(): void {
     const { pen, tracks } = this;
     if (!pen.begin()) return;
     const { wide, tall } = pen;
+    const [first, last] = this.span;
+    this.column = wide / (last - first + 1);
     this.slider.style.padding = `0 ${this.column / 2}px`;
     const height = (tall - FLAGS - AXIS) / Math.max(1, tracks.length);
     tracks.forEach((track, k) => {
@@ -143,10 +124,9 @@ export class Tracks {
       else if (track.kind === "heat") this.paintHeat(track, box);
       else this.paintLines(track, box);
     });
-    for (const batch of ticks(this.span, Math.max(1, Math.min(8, wide / ASIDE)))) {
-      const right = wide - pen.width(`${batch}`, 10) / 2;
-      const x = Math.min(right, this.x(batch) + this.column / 2);
-      pen.text(`${batch}`, x, tall - AXIS / 2, { size: 10, align: "center", colour: "faint" });
+    const every = Math.ceil((last - first + 1) / TICKS);
+    for (let batch = Math.ceil(first / every) * every; batch <= last; batch += every) {
+      pen.text(`${batch}`, this.x(batch) + this.column / 2, tall - AXIS / 2, TICK);
     }
     this.paintFlags();
   }
@@ -158,7 +138,8 @@ export class Tracks {
   }
 
   private paintBars({ series, top, limit }: Track, box: Box): void {
-    const { pen, column } = this;
+    const { pen } = this;
+    const wide = Math.max(1, this.column - 1);
     const [base, scale] = [box.y + box.tall, box.tall / (top * 1.08 || 1)];
     const heights: number[] = [];
     for (const { role, batch, values } of series) {
@@ -166,8 +147,7 @@ export class Tracks {
         const tall = (value ?? 0) * scale;
         const high = (heights[k] ?? 0) + tall;
         heights[k] = high;
-        const place = { x: this.x(batch[k] ?? 0) + 0.5, y: base - high };
-        const bar = { ...place, wide: Math.max(1, column - 1), tall };
+        const bar = { x: this.x(batch[k] ?? 0) + 0.5, y: base - high, wide, tall };
         pen.box(bar, { fill: `phase-${role}` as Shade });
       });
     }
@@ -183,25 +163,23 @@ export class Tracks {
   private paintLines({ series, top }: Track, box: Box): void {
     const { pen } = this;
     const base = box.y + box.tall;
-    const place = ([batch, value]: Point): Point => [
-      this.x(batch) + this.column / 2,
-      base - (value / (top * 1.08 || 1)) * box.tall,
-    ];
-    for (const { role, ...each } of series.toReversed()) {
+    const scale = box.tall / (top * 1.08 || 1);
+    for (const { role, batch, values } of series.toReversed()) {
       const [colour, dash] = LINES[role] ?? [hue(Number(role.slice(6))), []];
-      for (const run of strokes(each)) {
-        const points = run.map(place);
-        pen.line(points, colour, dash.length ? 1.3 : 2, dash);
-        if (points.length === 1 && points[0] && !dash.length) pen.dot(points[0], 2, colour);
-      }
+      const points = values.map((value, k): Point => {
+        return [this.x(batch[k] ?? 0) + this.column / 2, base - (value ?? Number.NaN) * scale];
+      });
+      pen.line(points, colour, dash.length ? 1.3 : 2, dash);
+      const here = points[batch.indexOf(this.batch)];
+      if (here && !dash.length) pen.dot(here, 2.5, colour);
     }
     this.fade(box);
     pen.straight(0, base, box.wide, base, "rule");
     const baselines = series.filter(({ role }) => role === "baseline").map(({ name }) => name);
-    const fits = (name: string) => pen.width(name, 10) < box.wide - 8;
-    const name = [`dashed: ${baselines.join("; ")}`, `dashed: ${baselines[0]}`].find(fits);
-    if (!baselines.length || name === undefined) return;
-    pen.text(name, 2, box.y + 5, { size: 10, colour: "bad", ground: "panel" });
+    if (!baselines.length) return;
+    const style = { size: 10, colour: "bad", ground: "panel", room: box.wide - 8 } as const;
+    pen.text(`dashed: ${baselines.join("; ")}`, 2, box.y + 5, style);
+    pen.text(`dashed: ${baselines[0]}`, 2, box.y + 5, { ...style, isMinor: true });
   }
 
   private paintHeat({ series, top }: Track, box: Box): void {
@@ -214,7 +192,7 @@ export class Tracks {
       near[0]?.batch.forEach((batch, b) => {
         const most = Math.max(0, ...near.map(({ values }) => values[b] ?? 0));
         const cell = { x: this.x(batch), y: y(row), wide, tall: tall + 0.3 };
-        pen.box(cell, { fill: pen.theme.load(most / (top || 1)) });
+        pen.box(cell, { fill: pen.theme.load(shareOf(most, top)) });
       });
     }
     this.fade(box);
@@ -246,10 +224,9 @@ export class Tracks {
     pen.dot([here, 4], 3.5, "ink");
     named.forEach((flag, k) => {
       const x = this.x(flag.batch) + 5;
-      const box = { x: x - 4, y: LABEL - 6, wide: pen.width(flag.short, 11) + 8, tall: 12 };
-      const next = this.x(named[k + 1]?.batch ?? Number.POSITIVE_INFINITY);
-      if (flag === current || x + box.wide > next + 4 || !pen.isFree(box)) return;
-      pen.text(flag.short, x, LABEL, { size: 11, colour: "muted" });
+      const room = this.x(named[k + 1]?.batch ?? Number.POSITIVE_INFINITY) - 4 - x;
+      const style = { size: 11, colour: "muted", room, isMinor: true } as const;
+      if (flag !== current) pen.text(flag.short, x, LABEL, style);
     });
   }
 }
