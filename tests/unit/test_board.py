@@ -198,10 +198,10 @@ def test_a_recording_is_shown_and_not_run(tmp_path):
 
 def panel(beside: Any = lambda settings: ()) -> WorkbenchPanel:
     return WorkbenchPanel(
-        lambda settings: simulate_run(WorkbenchSettings(**settings)),
         lambda settings: start_run(WorkbenchSettings(**settings)),
-        lambda settings: str(WorkbenchSettings(**settings)),
         Cockpit(),
+        lambda settings: simulate_run(WorkbenchSettings(**settings)),
+        lambda settings: str(WorkbenchSettings(**settings)),
         tuple(DATA),
         beside,
         **asdict(SMALL),

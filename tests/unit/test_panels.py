@@ -90,7 +90,7 @@ def test_controls_that_a_workload_does_not_heed_are_greyed_out():
         panel.inputs["workload"].value = key
         assert {n for n in names if not panel.inputs[n].disabled} == workload.used_controls
     panel.inputs["workload"].value = "bci"
-    assert panel.inputs["width"].description == "band width (days) · 0 to 365"
+    assert panel.inputs["width"].description == "band width · 0 to 365"
     panel.inputs["placement"].value = "JoinBiclique"
     assert panel.inputs["epsilon"].disabled
 

@@ -83,7 +83,7 @@ class Ended:
 
 
 def ring_panel(simulate, launch=lambda settings: Ended([]), **defaults):
-    return RingPanel(simulate, launch, Cockpit([]), **defaults)
+    return RingPanel(launch, Cockpit([]), simulate, **defaults)
 
 
 def last_ring(panel):

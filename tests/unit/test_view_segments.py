@@ -36,7 +36,7 @@ def panel(**more):
         return simulate(Aligned(settings["hosts"]), [(5, 5, 5)] * 5, windows=(3,) * 3)
 
     placements = ("ATR", "CTR", "Centralized")
-    return DiffusionPanel(act, lambda settings: None, Cockpit([]), placements, **more)
+    return DiffusionPanel(lambda settings: None, Cockpit([]), act, placements, **more)
 
 
 def test_the_panel_opens_on_a_run_and_shows_another_after_a_change():

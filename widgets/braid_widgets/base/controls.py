@@ -1,4 +1,4 @@
-"""Input controls of the panels, all in one style.
+"""Input controls of the panels, all in one style: a panel has a table with a row for each.
 
 A label has the name, the paper's symbol, the unit and the range; a tooltip explains the rest. A
 number is typed, or chosen with the slider below its box. A value out of range is refused where it
@@ -7,30 +7,58 @@ is typed; no control changes it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import anywidget
 import ipywidgets as W
 from braid.condition.query_text import format_query_text, parse_query_texts
+from braid.core.placement import placements_for
 from braid.core.query import Query
 
 from braid_widgets.base.player import read_bundle
 
 REFUSED = "braid-refused"
 """The CSS class of a control whose value is out of range; ``stage.css`` styles it."""
-
-
 WORDY = "braid-wordy"
 """The CSS class of a control with a row of its own, for long file names, conditions and queries."""
 
 
-PLACED = "policy that decides where tuples are stored and joined"
+class Row(NamedTuple):
+    """A row of a table of controls. The type of ``value`` decides which control it is.
+
+    - ``takes``: the range of a number; the options of a choice, or a function that lists them;
+      None for a text. Options are (label, value) pairs or values by label. The first one is
+      selected if ``value`` is None.
+    - ``step``: the change of a number by the arrows of its box.
+    - ``is_used``: whether the control is used, by the values of all controls.
+    """
+
+    label: str
+    value: Any
+    takes: Any
+    tip: str
+    step: float | None = None
+    is_used: Callable[[Mapping[str, Any]], bool] = lambda chosen: True
 
 
-def _make_style(tip: str, label: str = "220px") -> dict[str, Any]:
-    width = {"description_width": label}
-    return {"style": width, "layout": W.Layout(width="auto"), "tooltip": tip}
+def make_control(row: Row) -> Any:
+    """Return the widget of a row; the value of a text changes with Enter or when it loses focus."""
+    value, takes = row.value, row.takes
+    if isinstance(value, bool):
+        return W.Checkbox(value=value, **_make_style(row))
+    if isinstance(value, int | float):
+        return (IntControl if isinstance(value, int) else FloatControl)(row)
+    if takes is None:
+        return W.Combobox(value=value, continuous_update=False, **_make_style(row, "130px"))
+    chosen = {} if value is None else {"value": value}
+    options = takes() if callable(takes) else takes
+    return W.Dropdown(options=options, **chosen, **_make_style(row, "90px"))
+
+
+def _make_style(row: Row, width: str = "220px") -> dict[str, Any]:
+    style, layout = {"description_width": width}, W.Layout(width="auto")
+    return {"description": row.label, "tooltip": row.tip, "style": style, "layout": layout}
 
 
 class _Ranged:
@@ -38,10 +66,12 @@ class _Ranged:
     the panel.
     """
 
-    def _set_range(self, text: str, low: float, high: float) -> None:
-        self.text, self.low, self.high = text, low, high
-        self.observe(self._mark_validity, "value")  # type: ignore[attr-defined]
-        self._mark_validity()
+    def __init__(self, row: Row) -> None:
+        self.text, (self.low, self.high) = row.label, row.takes
+        more = {} if row.step is None else {"step": row.step}
+        super().__init__(value=row.value, **more, **_make_style(row))  # type: ignore[call-arg]
+        self.description = f"{row.label} · {self.low:,} to {self.high:,}"
+        self.observe(_mark_validity, "value")  # type: ignore[attr-defined]
 
     @property
     def refusal(self) -> str:
@@ -51,9 +81,10 @@ class _Ranged:
             return ""
         return f"{self.text} is {value:,}; it must be from {self.low:,} to {self.high:,}"
 
-    def _mark_validity(self, change: Any = None) -> None:
-        mark = self.add_class if self.refusal else self.remove_class  # type: ignore[attr-defined]
-        mark(REFUSED)
+
+def _mark_validity(change: Any) -> None:
+    control = change.owner
+    (control.add_class if control.refusal else control.remove_class)(REFUSED)
 
 
 class IntControl(_Ranged, W.IntText):
@@ -64,7 +95,7 @@ class FloatControl(_Ranged, W.FloatText):
     """A box for a number."""
 
 
-class QueriesControl(_Ranged, W.Textarea):
+class QueriesControl(W.Textarea):
     """A box with a query of a shared join in each line; see ``braid.condition.query_text``.
 
     Raises ValueError for queries that are not over these streams.
@@ -77,8 +108,8 @@ class QueriesControl(_Ranged, W.Textarea):
         )
         self.layout.width = "auto"
         self.add_class(WORDY)
-        self.observe(self._mark_validity, "value")
         self.load_queries(streams, queries)
+        self.observe(_mark_validity, "value")
 
     def load_queries(
         self, streams: Sequence[str], queries: Sequence[Query], text: str | None = None
@@ -108,73 +139,16 @@ class QueriesControl(_Ranged, W.Textarea):
         return ""
 
 
-def _format_label(text: str, low: float, high: float) -> str:
-    return f"{text} · {low:,} to {high:,}"
+def list_placements(equality: bool = True) -> list[tuple[str, str]]:
+    """Return labels and names of the placements of two streams."""
+    return [(kind.label, name) for name, kind in placements_for(2, equality).items()]
 
 
-def int_control(text: str, low: int, high: int, value: int, tip: str) -> IntControl:
-    """Return a box for a whole number from ``low`` to ``high``."""
-    control = IntControl(
-        description=_format_label(text, low, high), value=value, **_make_style(tip)
-    )
-    control._set_range(text, low, high)
-    return control
-
-
-def float_control(
-    text: str, low: float, high: float, value: float, step: float | None, tip: str
-) -> FloatControl:
-    """Return a box for a number from ``low`` to ``high``; its arrows change it by ``step``."""
-    control = FloatControl(
-        description=_format_label(text, low, high), value=value, step=step, **_make_style(tip)
-    )
-    control._set_range(text, low, high)
-    return control
-
-
-def choice_control(
-    text: str, options: Sequence[Any] | dict[str, Any], value: Any, tip: str
-) -> W.Dropdown:
-    """Return a dropdown of the options: values, (label, value) pairs, or values by label.
-
-    Without a ``value`` the first option is selected.
-    """
-    chosen = {} if value is None else {"value": value}
-    return W.Dropdown(description=text, options=options, **chosen, **_make_style(tip, "90px"))
-
-
-def text_control(text: str, value: str, tip: str) -> W.Text:
-    """Return a text box; its value changes when Enter is pressed or the box loses focus."""
-    return W.Text(
-        description=text, value=value, continuous_update=False, **_make_style(tip, "130px")
-    )
-
-
-def checkbox_control(text: str, tip: str) -> W.Checkbox:
-    """Return a checkbox that is initially off."""
-    return W.Checkbox(description=text, value=False, **_make_style(tip))
-
-
-def slider_control(text: str, low: float, high: float, value: float, step: float, tip: str) -> Any:
-    """Return a slider; its value changes when the thumb is released.
-
-    Keep ``text`` short, to leave room for the slider.
-    """
-    bounds = dict(min=low, max=high, step=step, value=value, continuous_update=False)
-    return W.FloatSlider(
-        description=_format_label(text, low, high), **bounds, **_make_style(tip, "160px")
-    )
-
-
-def batches_control(value: int) -> IntControl:
-    """Return the control for the number of micro-batches."""
-    return int_control("micro-batches", 1, 1000, value, "steps in which the input arrives")
-
-
-def pace_control(value: float) -> FloatControl:
-    """Return the control for the minimum number of seconds between batches."""
-    tip = "minimum time between two batches; 0: as fast as possible"
-    return float_control("pace (s a batch)", 0, 60, value, 0.25, tip)
+PLACED = "policy that decides where tuples are stored and joined"
+HOSTS = Row("hosts (J)", 16, (1, 256), "logical hosts that share the join")
+BATCHES = Row("micro-batches", 20, (1, 1000), "steps in which the input arrives")
+SLOWLY = "minimum time between two batches; 0: as fast as possible"
+PACE = Row("pace (s a batch)", 0.0, (0, 60), SLOWLY, 0.25)
 
 
 class NumberSliders(anywidget.AnyWidget):

@@ -7,64 +7,85 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from html import escape
-from typing import Any
+from typing import Any, ClassVar
 
 import ipywidgets as W
-from braid.core.placement import placements_for
 
-from braid_widgets.base import controls
-from braid_widgets.base.interactivity import is_headless
+from braid_widgets.base.controls import (
+    BATCHES,
+    HOSTS,
+    PACE,
+    PLACED,
+    WORDY,
+    Row,
+    list_placements,
+    make_control,
+)
 from braid_widgets.base.launcher import Launch
-from braid_widgets.base.screen_panel import ScreenPanel
-from braid_widgets.base.simulation_panel import Simulate
+from braid_widgets.base.screen_panel import Rows, ScreenPanel, Simulate
 from braid_widgets.cockpit.linked_views import LinkedViews
 from braid_widgets.cockpit.view import Cockpit
 
 Beside = Iterable[tuple[str, list[Any]]]
+DATA = "a generated workload; two files, a.csv,b.parquet; or a recording (.jsonl)"
+CONDITION = "Spark SQL over a.column and b.column"
+WINDOW = "how long a tuple can be joined; 0: forever"
+SKEW = "Zipf parameter of k in generated streams"
 
 
 class WorkbenchPanel(ScreenPanel):
     """A panel with all settings of a join of two streams.
 
-    - ``screen``: shows the run.
     - ``write``: returns the line of code for the settings.
     - ``made_up``: names of generated streams.
-    - ``defaults``: initial values by control, as of ``WorkbenchSettings``.
     - ``rivals``: yields, for the settings, up to three (name, events) pairs, shown beside the
       simulated run. They are simulated with it, and canceled with it if a control changes.
+    - ``modelled``, ``others``: the settings of the simulated run, and the rivals beside it by name.
     """
 
     starts = "preparing the streams…"
+    rows: ClassVar[Rows] = {
+        "window": Row("window (s; 0: all)", 0.0, (0, 10**6), WINDOW, 1),
+        "placement": Row("placement", "AdaptiveGrid", list_placements, PLACED),
+        "hosts": HOSTS,
+        "batches": BATCHES._replace(value=24, takes=(2, 400)),
+        "rate": Row("tuples a batch", 200, (1, 25_000), "of each stream, approximately"),
+        "shed": Row("pairs processed (r)", 1.0, (0.01, 1), "below 1: some pairs are shed", 0.05),
+        "skew": Row("skew of keys (z)", 0.0, (0, 4), SKEW, 0.1),
+        "pace": PACE,
+    }
 
     def __init__(
         self,
-        simulate: Simulate,
         launch: Launch,
-        write: Callable[[dict[str, Any]], str],
         screen: Cockpit,
+        simulate: Simulate,
+        write: Callable[[dict[str, Any]], str],
         made_up: tuple[str, ...],
         rivals: Callable[[dict[str, Any]], Beside] = lambda settings: (),
         **defaults: Any,
     ) -> None:
         self.write, self.rivals = write, rivals
         self.text, self.side = W.HTML(), W.VBox()
-        super().__init__(simulate, launch, screen, _make_controls(made_up), defaults)
+        super().__init__(launch, screen, simulate, self._make_rows(made_up), **defaults)
         self.start.description = "Launch for real"
         self.children = (*self.children, self.text, self.side)
-        self.modelled = self.settings()
-        """The settings of the run that is passed to ``show_events``."""
-        self.others = {} if is_headless() else dict(rivals(self.modelled))
-        """The rivals beside it, by name."""
-        self.show_events(self.events)
+
+    def _make_rows(self, made_up: tuple[str, ...]) -> Rows:
+        """Return the table with what is typed before it."""
+        source = make_control(Row("data", made_up[0], None, DATA))
+        source.options = made_up
+        condition = make_control(Row("condition", "a.k = b.k", None, CONDITION))
+        for wordy in (source, condition):
+            wordy.add_class(WORDY)
+        return {"data": source, "on": condition, **self.rows}
 
     def show_events(self, events: list[Any]) -> None:
-        """Show a simulated run."""
-        runs = _collect_runs(self.modelled, events, self.others)
+        """Show a simulated run, and its rivals beside it."""
+        runs = {self.modelled["placement"]: events, **self.others} if self.others else {}
         with self.lock:
-            self.events = events
-            line = escape(repr(self.write(self.modelled)))
-            self.text.value = f"<code>board={line}</code>"
-            self.screen.load_run(events)
+            super().show_events(events)
+            self.text.value = f"<code>board={escape(repr(self.write(self.modelled)))}</code>"
             if self.side.children and runs:
                 self.side.children[0].load_runs(runs)
             else:
@@ -79,58 +100,5 @@ class WorkbenchPanel(ScreenPanel):
         return events
 
     def static_views(self) -> list[Any]:
-        """Return the simulated run, and the real one if there is one."""
-        settings = self.requested_settings()
-        events = list(self.simulate(settings))
-        self.screen.load_run(events)
-        runs = _collect_runs(settings, events, dict(self.rivals(settings)))
-        return [self.screen, *([LinkedViews(runs)] if runs else [])]
-
-
-def _collect_runs(
-    settings: dict[str, Any], events: list[Any], others: dict[str, list[Any]]
-) -> dict[str, list[Any]]:
-    """Return the simulated run and its rivals by name; empty without rivals."""
-    return {settings["placement"]: events, **others} if others else {}
-
-
-def _make_controls(made_up: tuple[str, ...]) -> dict[str, Any]:
-    choose = W.Combobox(
-        description="data",
-        options=made_up,
-        value=made_up[0],
-        continuous_update=False,
-        tooltip="a generated workload; two files, a.csv,b.parquet; or a recording (.jsonl)",
-        style={"description_width": "130px"},
-        layout=W.Layout(width="auto"),
-    )
-    on = controls.text_control("condition", "a.k = b.k", "Spark SQL over a.column and b.column")
-    for wordy in (choose, on):
-        wordy.add_class(controls.WORDY)
-    placements = [(kind.label, name) for name, kind in placements_for(2).items()]
-    return {
-        "data": choose,
-        "on": on,
-        "window": controls.float_control(
-            "window (s; 0: all)", 0, 10**6, 0, 1, "how long a tuple can be joined; 0: forever"
-        ),
-        "placement": controls.choice_control(
-            "placement", placements, "AdaptiveGrid", controls.PLACED
-        ),
-        "hosts": controls.int_control("hosts (J)", 1, 256, 16, "logical hosts that share the join"),
-        "batches": controls.int_control(
-            "micro-batches", 2, 400, 24, "steps in which the input arrives"
-        ),
-        "rate": controls.int_control(
-            "tuples a batch", 1, 25_000, 200, "of each stream, approximately"
-        ),
-        "shed": controls.float_control(
-            "pairs processed (r)", 0.01, 1, 1, 0.05, "below 1: some pairs are shed"
-        ),
-        "skew": controls.float_control(
-            "skew of keys (z)", 0, 4, 0, 0.1, "Zipf parameter of k in generated streams"
-        ),
-        "pace": controls.float_control(
-            "seconds a batch", 0, 60, 0, 0.1, "least, of a real run: leaves time to change it"
-        ),
-    }
+        """Return the simulated run, and its rivals beside it."""
+        return [*super().static_views(), *self.side.children]

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
 
 import ipywidgets as W
 import pandas as pd
 from braid.core.query import Query
 
-from braid_widgets.base import controls
-from braid_widgets.base.screen_panel import RunScreen, RunScreenPanel
+from braid_widgets.base.controls import BATCHES, PACE, QueriesControl, Row
+from braid_widgets.base.launcher import Launch
+from braid_widgets.base.screen_panel import Rows, RunScreen, ScreenPanel
 from braid_widgets.base.text_table import TextTable
 from braid_widgets.slices.strategy_charts import strategy_charts
 
 
-@dataclass(frozen=True)
-class StreamSource:
+class StreamSource(NamedTuple):
     """Streams that the panel offers, with initial queries and suitable values of controls."""
 
     label: str
@@ -53,29 +52,41 @@ COSTS = ("rate", "sigma", "join", "overhead")
 """Controls of the modelled cost of sharing, beside the queries."""
 
 
-class ChainPanel(RunScreenPanel):
+CHAINS = {
+    "Mem-Opt (least state)": "memory",
+    "CPU-Opt (fewest comparisons)": "cpu",
+    "auto": "auto",
+}
+NAMES = {source.label: name for name, source in SOURCES.items()}
+OVERHEAD = "in comparisons per tuple"
+
+
+class ChainPanel(ScreenPanel):
     """The run on a screen, controls, and the modelled cost of sharing.
 
-    - ``launch``: called with the settings, including ``queries``; returns a run whose queries can
-      be changed, such as SharedRun.
-    - ``screen``: shows a recording until a run is launched; its drawer changes queries and slices.
-    - ``defaults``: initial values by control: source, chain, rate, sigma, join, overhead, batches,
-      pace.
-
-    Raises ValueError for a name that is not a control.
+    The settings of a launch include ``queries``, and the drawer of the screen changes queries and
+    slices of the run. The controls of the cost begin with values that suit the source.
     """
 
-    def __init__(
-        self,
-        launch: Callable[[dict[str, Any]], Any],
-        screen: RunScreen,
-        **defaults: Any,
-    ) -> None:
+    rows: ClassVar[Rows] = {
+        "source": Row("streams", None, NAMES, "streams of the queries"),
+        "chain": Row("chain", None, CHAINS, "where windows are cut into slices"),
+        "rate": Row("rate (λ, tuples/s)", 20.0, (0.001, 1000), "of each stream"),
+        "sigma": Row("selections pass (Sσ)", 0.3, (0, 1), "share of the tuples", 0.05),
+        "join": Row("pairs that match (S⋈)", 0.05, (0, 1), "share of all pairs", 0.01),
+        "overhead": Row("cost of a slice (C_sys)", 2.5, (0, 1000), OVERHEAD, 0.5),
+        "batches": BATCHES._replace(value=60),
+        "pace": PACE._replace(value=0.5),
+    }
+
+    def __init__(self, launch: Launch, screen: RunScreen, **defaults: Any) -> None:
+        self._typed = dict[str, str]()
         source = SOURCES[defaults.get("source", "arrivals")]
-        self.screen, self._typed = screen, dict[str, str]()
-        super().__init__(launch, _make_controls(source), {**source.controls, **defaults})
+        queries = QueriesControl(source.streams, source.queries)
+        rows = {"source": self.rows["source"], "queries": queries, **self.rows}
+        super().__init__(launch, screen, rows=rows, **{**source.controls, **defaults})
         self.outputs = [W.Output(layout=W.Layout(min_height="360px")) for _ in range(2)]
-        self.children = (screen, *self.children, *self.outputs)
+        self.children = (*self.children, *self.outputs)
         self.inputs["source"].observe(self._switch_source, "value")
         for name in ("queries", *COSTS):
             self.inputs[name].observe(self._draw_costs, "value")
@@ -108,35 +119,3 @@ class ChainPanel(RunScreenPanel):
             drawn = [{"text/plain": str(error)}, {"text/plain": ""}]
         for output, data in zip(self.outputs, drawn, strict=True):
             output.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
-
-
-OF = "streams of the queries"
-
-
-def _make_controls(source: StreamSource) -> dict[str, Any]:
-    kinds = {
-        "Mem-Opt (least state)": "memory",
-        "CPU-Opt (fewest comparisons)": "cpu",
-        "auto": "auto",
-    }
-    return {
-        "source": controls.choice_control(
-            "streams", [(s.label, name) for name, s in SOURCES.items()], None, OF
-        ),
-        "queries": controls.QueriesControl(source.streams, source.queries),
-        "chain": controls.choice_control("chain", kinds, None, "where windows are cut into slices"),
-        "rate": controls.float_control(
-            "rate (λ, tuples/s)", 0.001, 1000, 20.0, None, "of each stream"
-        ),
-        "sigma": controls.float_control(
-            "selections pass (Sσ)", 0, 1, 0.3, 0.05, "share of the tuples"
-        ),
-        "join": controls.float_control(
-            "pairs that match (S⋈)", 0, 1, 0.05, 0.01, "share of all pairs"
-        ),
-        "overhead": controls.float_control(
-            "cost of a slice (C_sys)", 0, 1000, 2.5, 0.5, "in comparisons per tuple"
-        ),
-        "batches": controls.batches_control(60),
-        "pace": controls.pace_control(0.5),
-    }
