@@ -5,15 +5,17 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import ipywidgets as W
 import pytest
 from braid import Ring
 from braid.core.placement import placements_for
 from braid.core.run_events import BatchCommitted
 from braid.simulation.simulator import simulate
-from braid_widgets.base import controls, static_fallback
 from braid_widgets.base import display as showing
-from braid_widgets.base.launcher import LaunchPanel
-from braid_widgets.base.simulation_panel import SimulationPanel
+from braid_widgets.base import static_fallback
+from braid_widgets.base.controls import Row
+from braid_widgets.base.live_updates import RunFollower
+from braid_widgets.base.screen_panel import ScreenPanel
 from braid_widgets.cockpit.view import Cockpit
 from braid_widgets.theta.panel import WORKLOADS, ThetaPanel
 from unit.scripted import MIGRATION
@@ -46,7 +48,7 @@ def test_a_panel_leaves_a_picture_for_when_its_kernel_is_gone(monkeypatch):
     assert panel in widget.children
     assert taken.wait(60) and "batch 3 of 3" in shown[2].data
     assert warmed.wait(60), "what launches need is made ready meanwhile"
-    panel.finish(None)
+    panel.handle_run_end(None)
     assert len(shown) == 4 and "braid-fallback" in shown[3].data
 
 
@@ -186,22 +188,33 @@ def modelled(placement: Any) -> list[Any]:
 EVENTS = modelled(Ring(5))
 
 
-class Plain(SimulationPanel):
-    """A panel that keeps the events that it would draw."""
+class Pictures(W.HTML):
+    """A screen that keeps the events that it would draw; ``painted`` is released with each run."""
 
-    def __init__(self, launch: Any) -> None:
-        streams = controls.int_control("streams", 2, 5, 3, "number of joined streams")
-        super().__init__(lambda settings: modelled(Ring(3)), launch, {"streams": streams}, {})
+    def __init__(self) -> None:
+        super().__init__()
+        self.events: list[Any] = []
+        self.painted = threading.Semaphore(0)
 
-    def show_events(self, events: list[Any]) -> None:
-        self.events = events
+    def load_run(self, source: Any) -> None:
+        self.events = [*source]
+
+    def mark_stale(self) -> None:
+        pass
+
+    def follow(self, run: Any, ended: Any) -> RunFollower:
+        def show(scene: Any) -> None:
+            if scene.last is not None:
+                self.load_run(run.events())
+                self.painted.release()
+
+        return RunFollower(run, show, ended)
 
 
-def watched(panel: LaunchPanel, monkeypatch: pytest.MonkeyPatch) -> threading.Semaphore:
-    """Return a semaphore that is released whenever the panel has painted a run."""
-    painted, show = threading.Semaphore(0), panel.show_events
-    monkeypatch.setattr(panel, "show_events", lambda events: (show(events), painted.release()))
-    return painted
+def plain(launch: Any) -> ScreenPanel:
+    """Return a panel without a cockpit."""
+    rows = {"streams": Row("streams", 3, (2, 5), "number of joined streams")}
+    return ScreenPanel(launch, Pictures(), lambda settings: modelled(Ring(3)), rows)
 
 
 def first_batches(events: list[Any], count: int) -> int:
@@ -209,35 +222,35 @@ def first_batches(events: list[Any], count: int) -> int:
     return [k for k, e in enumerate(events) if isinstance(e, BatchCommitted)][count - 1] + 1
 
 
-def test_a_panel_paints_a_run_while_it_goes_on(monkeypatch: pytest.MonkeyPatch):
+def test_a_panel_paints_a_run_while_it_goes_on():
     run = FakeRun(EVENTS, shown=first_batches(EVENTS, 1))
-    panel = Plain(lambda settings: run)
-    painted = watched(panel, monkeypatch)
+    panel = plain(lambda settings: run)
+    painted = panel.screen.painted
     panel.start.click()
     assert painted.acquire(timeout=60)
     assert (
         panel.state == "running"
-        and panel.events == EVENTS[: run.shown]
-        and "batch 1 of 4 (25%)" in panel.status.value
+        and panel.screen.events == EVENTS[: run.shown]
+        and panel.status.value == "running"
     )
     panel.pause.click()
-    assert panel.state == "paused" and panel.status.value.startswith("paused · batch 1 of 4")
+    assert panel.state == "paused" == panel.status.value
     run.shown = first_batches(EVENTS, 3)
     assert painted.acquire(timeout=60)
-    assert panel.events == EVENTS[: run.shown] and "batch 3 of 4" in panel.status.value
+    assert panel.screen.events == EVENTS[: run.shown]
     panel.stop.click()
     panel.wait_for_work(60)
     panel.follower.wait_for_end(60)
     assert (
         panel.state == "idle"
-        and "stopped" in panel.status.value
+        and panel.status.value == "ended"
         and not panel.start.disabled
         and panel.error is None
     )
     assert panel.launched == panel.settings()
 
 
-def test_a_second_launch_stops_the_first_run(monkeypatch: pytest.MonkeyPatch):
+def test_a_second_launch_stops_the_first_run():
     """Also if it is requested before the first launch is done, when the first run is already
     visible.
     """
@@ -252,9 +265,9 @@ def test_a_second_launch_stops_the_first_run(monkeypatch: pytest.MonkeyPatch):
         assert asked.wait(60)
         return follower
 
-    panel = Plain(launch)
-    painted, follow = watched(panel, monkeypatch), panel.follow_run
-    monkeypatch.setattr(panel, "follow_run", late)
+    panel = plain(launch)
+    painted, follow = panel.screen.painted, panel.follow_run
+    panel.follow_run = late
     panel.start.click()
     assert painted.acquire(timeout=60) and not panel.start.disabled
     assert panel.start.tooltip == "stops the run that goes on, and starts another"
@@ -286,8 +299,8 @@ def test_a_panel_says_what_was_refused_and_what_failed():
             raise answer
         return answer
 
-    panel = Plain(launch)
-    before = panel.events
+    panel = plain(launch)
+    before = panel.screen.events
     panel.start.click()
     panel.wait_for_work(60)
     assert (
@@ -299,19 +312,19 @@ def test_a_panel_says_what_was_refused_and_what_failed():
     assert (
         ">gone<" in panel.message.value
         and panel.status.value == "failed"
-        and panel.events is before
+        and panel.screen.events is before
     )
 
 
-def test_nothing_is_simulated_into_a_picture_that_is_live(
-    monkeypatch: pytest.MonkeyPatch,
-):
-    panel = Plain(lambda settings: FakeRun(EVENTS, shown=first_batches(EVENTS, 1)))
-    painted = watched(panel, monkeypatch)
+def test_nothing_is_simulated_into_a_picture_that_is_live():
+    panel = plain(lambda settings: FakeRun(EVENTS, shown=first_batches(EVENTS, 1)))
+    painted = panel.screen.painted
     panel.start.click()
     assert painted.acquire(timeout=60)
     panel.inputs["streams"].value = 2
     panel.wait_for_work(60)  # a follower may paint before its launch is done
-    assert panel.events == EVENTS[: len(panel.events)] and panel.launched["streams"] == 3
+    assert (
+        panel.screen.events == EVENTS[: len(panel.screen.events)] and panel.launched["streams"] == 3
+    )
     panel.stop.click()
     panel.follower.wait_for_end(60)

@@ -13,18 +13,14 @@ from traitlets import TraitError
 from braid_widgets.base.charts import STYLE, WIDTH
 from braid_widgets.base.controls import NumberSliders, validation_errors
 from braid_widgets.base.live_updates import ObservableRun, RunFollower, error_html
-from braid_widgets.base.progress import progress_line
 from braid_widgets.base.progress_line import follow_run
-from braid_widgets.base.run_view import RunView
 
 State = Literal["idle", "simulating", "starting", "running", "paused", "stopping"]
 
 BETWEEN = ("simulating", "starting", "stopping")
 """States in which no button can be pressed."""
-ACTS, PICTURE, EARLIER = "braid-acts", "braid-picture", "braid-earlier"
-"""CSS classes: of a button that shows that the kernel is busy, of the view of a run, and of a panel
-that still shows the previous run while the next one starts.
-"""
+ACTS = "braid-acts"
+"""The CSS class of a button that shows that the kernel is busy."""
 
 LAUNCHES = "stops the run that goes on, and starts another"
 """The action of a click on Launch while a run is active."""
@@ -53,8 +49,7 @@ Cost = Callable[[dict[str, Any]], Any]
 class LaunchPanel(W.VBox):
     """Controls of a live run with Launch, Pause and Stop buttons.
 
-    A subclass defines ``show_events`` or its own ``follow_run``, and ``static_views``, which a
-    report shows instead of the panel. Launching while a run is active stops that run first.
+    A subclass defines the functions below. Launching while a run is active stops that run first.
 
     - ``launch``: called with the settings in a background thread; returns the run.
     - ``inputs``: the controls by name.
@@ -74,23 +69,25 @@ class LaunchPanel(W.VBox):
     Raises ValueError for a default that has no control or that its control refuses.
     """
 
-    show_events: Callable[[list[Any]], None]
-    """Shows the events of a run; at least one batch is committed."""
+    events: list[Any]
+    """The visible events; after a launch, those that were visible before it."""
+    follow_run: Callable[[ControllableRun], RunFollower]
+    """Shows the run while it is active, and calls ``handle_run_end`` when it has ended."""
+    static_views: Callable[[], Iterable[Any]]
+    """Returns views that need no kernel, which a report shows instead of the panel; launches a run
+    and waits for it if necessary.
+    """
     children: Any
     """The child widgets, as ipywidgets stores them."""
 
     starts = "starting Spark…"
     """The message at the start of the first launch."""
 
-    static_views: Callable[[], Iterable[Any]]
-    """Returns views that need no kernel; launches a run and waits for it if necessary."""
-
     def __init__(
         self,
         launch: Launch,
         inputs: dict[str, Any],
         defaults: dict[str, Any],
-        label: str = "Launch on Spark",
         width: int = 300,
     ) -> None:
         self.launch, self.inputs, self.lock = launch, inputs, threading.RLock()
@@ -99,13 +96,12 @@ class LaunchPanel(W.VBox):
         self.launched: dict[str, Any] = {}
         self.error: BaseException | None = None
         self.settled: list[Callable[[], Any]] = []
-        self._progress = ""
         self._worker: threading.Thread | None = None
         self.follower: RunFollower | None = None
         self.given = dict(defaults)
         self._set_defaults(defaults)
         self.start = W.Button(
-            description=label,
+            description="Launch on Spark",
             button_style="primary",
             icon="play",
             layout=W.Layout(width="auto"),
@@ -145,10 +141,6 @@ class LaunchPanel(W.VBox):
         self._show_cost()
         return self
 
-    def follow_run(self, run: ControllableRun) -> RunFollower:
-        """Show the run while it is active, and finish when it has ended."""
-        return RunFollower(run, lambda scene: self._show_progress(scene, run), self._handle_run_end)
-
     def settings(self) -> dict[str, Any]:
         """Return the controls' values by name: plain literals, and queries."""
         return {n: getattr(control, "setting", control.value) for n, control in self.inputs.items()}
@@ -177,8 +169,6 @@ class LaunchPanel(W.VBox):
             self.status.value = text or self._describe_state()
             if state == "starting":
                 self.mark_stale()
-            elif state == "idle":
-                self.remove_class(EARLIER)
             self.start.disabled = state in BETWEEN
             live = state in ("running", "paused")
             self.start.tooltip = LAUNCHES if live else ""
@@ -189,7 +179,6 @@ class LaunchPanel(W.VBox):
 
     def mark_stale(self) -> None:
         """Mark the view as showing the previous run while the next one starts."""
-        self.add_class(EARLIER)
 
     def start_work(self, state: State, work: Callable[[], Any]) -> None:
         """Run the action of a button in a background thread, after the previous action is done."""
@@ -206,13 +195,15 @@ class LaunchPanel(W.VBox):
 
     def visible_events(self) -> list[Any]:
         """Return the events that are shown, to show them without a kernel too."""
-        return self.run.events() if self.run is not None else list(getattr(self, "events", ()))
+        return self.run.events() if self.run is not None else self.events
 
-    def finish(self, error: BaseException | None, text: str = "ended") -> None:
-        """Show that the run has ended, unless the next one is already starting."""
+    def handle_run_end(self, error: BaseException | None) -> None:
+        """Show that the run has ended, and how, unless the next one is already starting."""
+        if error is not None:
+            self.show_error(error)
         with self.lock:
             if self.state != "starting":
-                self.set_state("idle", text if error is None else "failed")
+                self.set_state("idle", "ended" if error is None else "failed")
         for tell in self.settled:
             tell()
 
@@ -224,22 +215,9 @@ class LaunchPanel(W.VBox):
 
     def _describe_state(self) -> str:
         if self.state in ("running", "paused", "stopping"):
-            return " · ".join(filter(None, (self.state, self._progress)))
+            return self.state
         starting = "preparing the streams…" if self.run else self.starts
         return {"idle": "ready", "simulating": "simulating…"}.get(self.state, starting)
-
-    def _show_progress(self, scene: RunView, run: ControllableRun) -> None:
-        with self.lock:
-            self._progress = progress_line(scene)
-            self.set_state(self.state)
-        if scene.last is not None:
-            self.show_events(run.events())
-            self.remove_class(EARLIER)
-
-    def _handle_run_end(self, error: BaseException | None) -> None:
-        if error is not None:
-            self.show_error(error)
-        self.finish(error, self._progress)
 
     def _set_defaults(self, defaults: dict[str, Any]) -> None:
         if unknown := sorted(set(defaults) - set(self.inputs)):
@@ -288,17 +266,12 @@ class LaunchPanel(W.VBox):
             cost = ""
         self.price.value = cost and f'<span style="opacity:0.8">{cost[0].upper()}{cost[1:]}.</span>'
 
-    def applies_while_running(self, control: Any) -> bool:
-        """Return whether a change of a control takes effect on the active run."""
-        return False
-
     def _handle_control_change(self, change: Any) -> None:
-        """While a run is active, show that a change waits for the next launch, if it does."""
+        """While a run is active, show that a change waits for the next launch."""
         with self.lock:
             self._show_cost()
             if self.state in ("running", "paused"):
-                if not self.applies_while_running(change.owner):
-                    self.message.value = "<i>A change counts from the next launch on.</i>"
+                self.message.value = "<i>A change counts from the next launch on.</i>"
             elif (
                 self.state == "idle" and not self.has_invalid_controls() and self.error is not None
             ):
@@ -318,7 +291,7 @@ class LaunchPanel(W.VBox):
             self.run.stop()
             self.follower.wait_for_end()
         run = self.launch(settings)
-        self.run, self.launched, self._progress = run, settings, ""
+        self.run, self.launched = run, settings
         self.set_state("running")
         self.follower = self.follow_run(run)
 

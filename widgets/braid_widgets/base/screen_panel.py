@@ -51,7 +51,6 @@ class ScreenPanel(LaunchPanel):
     - ``rows``: the table of controls by name, in place of that of the class; a widget stands for
       itself.
     - ``defaults``: initial values by name.
-    - ``events``: the events that the screen showed before the latest launch.
 
     Raises ValueError for a default that is not in the table or that its control refuses.
     """
@@ -97,7 +96,7 @@ class ScreenPanel(LaunchPanel):
         self.screen.mark_stale()
 
     def follow_run(self, run: ControllableRun) -> RunFollower:
-        return self.screen.follow(run, self._handle_run_end)
+        return self.screen.follow(run, self.handle_run_end)
 
     def static_views(self) -> list[Any]:
         """Return the screen with the simulated run, or with a finished one."""
