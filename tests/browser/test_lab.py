@@ -58,7 +58,7 @@ def test_it_opens_on_a_recorded_run_and_launch_replaces_it_by_a_live_one(
     notebook.done(probe := notebook.cell(PROBE))
     assert lab.processes("java") == [], "a recorded run needs no Spark"
 
-    launch = page.locator("button", has_text=re.compile(r"^\s*Launch$"))
+    launch = page.locator("button", has_text=re.compile(r"^\s*Launch on Spark$"))
     page.wait_for_function(f"() => ({SAYS})().includes('the kernel is busy')", timeout=60_000)
     (lab.folder / "seen").touch()
     notebook.done(notebook.cell(BUSY))

@@ -145,26 +145,13 @@ def test_panels_stand_below_each_other_in_a_narrow_notebook(
     assert notebook.errors == []
 
 
-CONTROLS = """
-from braid_widgets.base.launcher import LaunchPanel
-from braid_widgets.cockpit import workbench_panel as board
-from braid_widgets.diffusion import panel as diffusion
-from braid_widgets.psp import panel as psp
-from braid_widgets.shedding import panel as shedding
-from braid_widgets.slices.chain_panel import SOURCES, ChainPanel
-from braid import watch
-from braid_widgets.slices.shared_ring_panel import SharedRingPanel
-from braid_widgets.theta import panel as theta
+CONTROLS = f"""
+import sys
 
-names = ("Semantics-unaware", "ATR")
-made = [board._make_controls(("swing",)), diffusion._make_controls(names)]
-made += [psp._make_controls(), shedding._make_controls()]
-panels = [LaunchPanel(None, inputs, {}) for inputs in made]
-asked = SOURCES["flights"].queries
-panels += [LaunchPanel(None, theta._make_controls(), {}, "Launch", 380)]
-panels += [ChainPanel(None, watch([]))]
-panels += [SharedRingPanel(None, ("d", "w"), asked, watch([]))]
-for panel in panels:
+sys.path.append({str(ROOT / "tests")!r})
+from unit.test_controls import make_panels
+
+for panel in make_panels():
     panel.start.description = "Launch on Spark"
     display(panel)
 print("all are there")

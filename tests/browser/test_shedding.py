@@ -1,4 +1,4 @@
-"""Load shedding's panel in JupyterLab: the slider changes the running join.
+"""Load shedding's panel in JupyterLab, and a change of the budget of the running join.
 
 The join is of tables, in the kernel, so nothing waits for Spark.
 """
@@ -33,7 +33,9 @@ shedding_runs.start_from_controls = start_from_controls
 """
 
 
-def test_the_slider_changes_the_join_that_runs(lab: Any, opened: Callable[..., Any]) -> None:
+def test_the_drawer_changes_the_budget_of_the_join_that_runs(
+    lab: Any, opened: Callable[..., Any]
+) -> None:
     notebook: Any = execute_notebook(
         NOTEBOOK, None, SMALL, prepare_only=True, kernel_name="python3"
     )
@@ -58,9 +60,10 @@ def test_the_slider_changes_the_join_that_runs(lab: Any, opened: Callable[..., A
     assert texts >= 8, "bars with their shares"
     page.get_by_role("button", name="Launch on Spark").click()
     expect(state).to_contain_text("live", timeout=SOON)
-    slider = page.locator(".widget-hslider", has_text="processed (r)")
-    slider.locator(".noUi-target").click(position={"x": 30, "y": 2})  # which asks for room
-    slider.locator(".noUi-handle").press("Home")
+    page.get_by_role("button", name="Controls, what if").click()
+    share = page.locator(".braid-live .braid-drawer").get_by_label("Compare this share").first
+    share.fill("0.02")
+    share.press("Enter")
     expect(title).to_contain_text(re.compile(r"^[23] % of the (work|pairs)"), timeout=SOON)
     page.get_by_role("button", name="Stop").click()
     expect(page.get_by_role("button", name="Launch on Spark")).to_be_enabled(timeout=SOON)

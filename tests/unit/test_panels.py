@@ -42,7 +42,7 @@ def test_a_panel_leaves_a_picture_for_when_its_kernel_is_gone(monkeypatch):
     monkeypatch.setattr(showing, "LATER", 0.01)
     monkeypatch.setattr(showing, "execute_request", dict)
     warmed = threading.Event()
-    showing.display_panel(panel, panel.screen, warm=warmed.set)
+    showing.display_panel(panel, warm=warmed.set)
     place, widget = shown[:2]
     assert "braid-fallback" in place.data and "braid-live" in widget._dom_classes
     assert panel in widget.children

@@ -56,8 +56,8 @@ def display_view(view: Any) -> None:
     display(HTML(static_html(view)), metadata=data)  # type: ignore[no-untyped-call]
 
 
-def display_panel(panel: Any, *views: Any, warm: Callable[[], Any] | None = None) -> None:
-    """Display a view, and below it the panel that controls it.
+def display_panel(panel: Any, warm: Callable[[], Any] | None = None) -> None:
+    """Display a panel.
 
     If a user can press its buttons, it is a widget; a notebook opened without a kernel shows the
     last picture. In a report, the panel launches its run and shows its ``static_views``.
@@ -70,7 +70,7 @@ def display_panel(panel: Any, *views: Any, warm: Callable[[], Any] | None = None
         for static_view in panel.static_views():
             display_view(static_view)
         return
-    box = W.VBox([*views, panel])
+    box = W.VBox([panel])
     box.add_class("braid-live")
     page = import_module("braid_widgets.cockpit.page")  # imported late: it belongs to a layer above
     static_view = StaticFallback(box, lambda: str(page.static_html(panel.visible_events())))
