@@ -12,7 +12,7 @@ from typing import Any, get_type_hints
 
 import pytest
 from braid_widgets.base.columnar import Columns
-from braid_widgets.base.player import read_bundle, render_page, thin
+from braid_widgets.base.player import embed_data, read_bundle, thin
 from braid_widgets.cockpit.frames import MapFrame
 from braid_widgets.theta.matrix import HostCopies
 
@@ -95,10 +95,11 @@ def test_records_go_by_column() -> None:
 
 
 def test_a_page_holds_its_frames_as_data_that_cannot_end_it() -> None:
-    text = render_page("steps", "", [{"title": "</script><b>"}], 0)
+    data = {"frames": [{"title": "</script><b>"}]}
+    text = embed_data("steps", "", data, "", "steps")
     assert text.count("</script>") == 2 and "<b>" not in text
-    data = text.split('<script type="application/json">')[1].split("</script>")[0]
-    assert json.loads(data)["frames"] == [{"title": "</script><b>"}]
+    script = text.split('<script type="application/json">')[1].split("</script>")[0]
+    assert json.loads(script) == data
 
 
 def lengths() -> list[tuple[int, int]]:

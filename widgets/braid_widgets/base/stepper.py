@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from itertools import zip_longest
 from typing import Any, NotRequired, TypedDict
 
+import anywidget
 import ipywidgets as W
 import traitlets
 from braid.util.validation import read_natural
@@ -21,7 +22,7 @@ from braid_lab.common.tuple_models import (
 
 from braid_widgets.base.display import display_view
 from braid_widgets.base.interactivity import is_headless
-from braid_widgets.base.player import Player, read_bundle, read_styles, render_page
+from braid_widgets.base.player import embed_data, read_bundle, read_styles
 from braid_widgets.base.static_fallback import StaticFallback
 
 OUTLINES = {"μ": "dashed", "*": "dashed", "Δ′": "open", "#": "open", "Δ": "double"}
@@ -144,39 +145,32 @@ def step_frames(trace: Trace, letter: str = "V", text: str = "") -> list[StepFra
     ``letter`` is the paper's letter for nodes (Gu: V1, V2, ..; Wang: M1, M2, ..). ``text`` has the
     rows, in order of arrival.
     """
-    return [*_Frames(trace, letter, text).make_frames()]
+    frames = _Frames(trace, letter, text)
+    return [frames.make_frame(k) for k in range(len(trace.steps))]
 
 
 class _Frames:
     """The frames of a trace."""
 
     def __init__(self, trace: Trace, letter: str, text: str) -> None:
-        self.trace, self.letter, self.text = trace, letter, text
+        self.trace, self.text = trace, text
         self.names = trace.names or tuple(f"{letter}{n + 1}" for n in range(trace.nodes))
         self.algorithms = [listing.algorithm for listing in trace.listings]
-        self.listing = 0 if trace.listings else None
         self.parts = dict.fromkeys(text for s in trace.steps for text in s.parts)
 
-    def make_frames(self) -> Iterator[StepFrame]:
-        result_total, before = 0, None
-        for k, step in enumerate(self.trace.steps):
-            result_total += len(step.results)
-            yield self._make_frame(k, step, before, result_total)
-            before = step
-
-    def _make_frame(
-        self, k: int, step: TraceStep, before: TraceStep | None, result_total: int
-    ) -> StepFrame:
-        steps, line = self.trace.steps, step.line
-        has_results = any(other.results for other in steps)
-        if line is not None:
-            self.listing = self.algorithms.index(line.algorithm)
+    def make_frame(self, k: int) -> StepFrame:
+        """Return the frame of a step."""
+        steps = self.trace.steps
+        step, before, line = steps[k], steps[k - 1] if k else None, steps[k].line
+        passed = [s.line.algorithm for s in steps[: k + 1] if s.line] or self.algorithms[:1]
+        results = sum(len(s.results) for s in steps[: k + 1])
+        has_results = any(s.results for s in steps)
         arrival = "" if step.text.startswith(step.arrival) else f" · {step.arrival}"
         return {
             "title": self.trace.title,
             "note": f"step {k + 1} of {len(steps)}{arrival}{self._format_line(line, ' · ')}",
             "text": step.text,
-            "listing": self.listing,
+            "listing": self.algorithms.index(passed[-1]) if passed else None,
             "lit": [] if line is None else self._list_lit_lines(line),
             "nodes": [self._make_node(n, step, before) for n in range(self.trace.nodes)],
             "row_heads": [*map(_make_head, step.heads[0])],
@@ -187,10 +181,10 @@ class _Frames:
                 for m in step.moves
             ],
             "matches": [[str(t) for t in group] for group in step.results],
-            "results": f"{result_total} result{'s' * (result_total != 1)} so far" * has_results,
+            "results": f"{results} result{'s' * (results != 1)} so far" * has_results,
             "table": compare_rows(step.table, step.table_before),
             "parts": [_make_chip(text, text in step.parts) for text in self.parts],
-            "question": self._ask(step, steps[k + 1]) if k + 1 < len(steps) else None,
+            "question": self._ask(steps[k + 1]) if k + 1 < len(steps) else None,
             "arrived": count_words(self.text, step.arrival),
         }
 
@@ -210,13 +204,12 @@ class _Frames:
 
     def _make_node(self, n: int, step: TraceStep, before: TraceStep | None) -> StepNode:
         row, column = step.places[n] if step.places else (0, n)
-        stored = []
         moved = [m.what for m in step.moves if m.target == n]
+        stored = []
         for s, held in enumerate(step.stored[n]):
             earlier = before.stored[n][s] if before else [t for t in held if t not in moved]
             plain = [text.removesuffix(" *") for text in earlier]
-            chips = [_make_chip(t, t.removesuffix(" *") not in plain, s) for t in held]
-            stored.append(chips)
+            stored.append([_make_chip(t, t.removesuffix(" *") not in plain, s) for t in held])
         return {
             "name": self.names[n],
             "is_active": n == step.node,
@@ -226,7 +219,7 @@ class _Frames:
             "queued": [_make_chip(text) for text in step.queued[n]] if step.queued else None,
         }
 
-    def _ask(self, step: TraceStep, following: TraceStep) -> StepQuestion | None:
+    def _ask(self, following: TraceStep) -> StepQuestion | None:
         """Return a question about the next step: where it happens, or which line is executed."""
         if following.node is not None and len(self.names) > 1:
             text = "Where does the next step happen?"
@@ -245,8 +238,8 @@ class _Frames:
         at = options.index(right)
         start = max(0, min(at - at % CHOICES, len(options) - CHOICES))
         shown = options[start : start + CHOICES]
-        reply = following.text
-        return {"text": text, "options": shown, "answer": shown.index(right), "reply": reply}
+        answer = shown.index(right)
+        return {"text": text, "options": shown, "answer": answer, "reply": following.text}
 
 
 def _name_numbers(listing: Listing) -> str:
@@ -305,28 +298,41 @@ def _make_head(text: str) -> StepChip:
     return {"text": text, "stream": NAMES.index(word)} if word in [*NAMES] else {"text": text}
 
 
-class Stepper(Player):
+class Stepper(anywidget.AnyWidget):
     """The steps of an algorithm, with Back, Forward, Play and a slider; arrow keys step too.
 
+    - ``frames``, ``position``: the steps, and the index of the visible one; it opens on the first.
     - ``algorithm``: what all steps share.
     - ``fork``: the texts that the user typed, and the step that they are typed at.
     - ``refusal``: why texts are not accepted; "": they are.
 
-    It opens on the first step. Raises ValueError for an example without steps.
+    The root element has the attribute ``data-seq`` with the position once it is drawn. Raises
+    ValueError for an example without steps.
     """
 
-    _name, _esm = "steps", read_bundle("steps")
+    _esm = read_bundle("steps")
     _css = read_styles("stage.css", "film.css", "palette.css", "stepper.css")
+    frames: traitlets.List[StepFrame] = traitlets.List().tag(sync=True)
+    position = traitlets.Int(0).tag(sync=True)
     algorithm = traitlets.Dict().tag(sync=True)
     fork = traitlets.Dict().tag(sync=True)
     refusal = traitlets.Unicode("").tag(sync=True)
 
     def __init__(self, example: StepExample) -> None:
+        super().__init__()
         self.example = example
-        trace = example.trace()
-        frames = self._make_frames(trace, example.texts)
-        super().__init__(frames, 0, algorithm=self._describe(trace, example.texts))
+        self._show_trace(example.trace(), example.texts)
         self.observe(self._fork, "fork")
+
+    def _show_trace(self, trace: Trace, texts: Sequence[str], position: int = 0) -> None:
+        """Show the steps of other texts, from a step on."""
+        frames = self._make_frames(trace, texts)
+        if not frames:
+            raise ValueError("there is nothing to show: the example has no steps")
+        with self.hold_sync():
+            self.set_trait("algorithm", self._describe(trace, texts))
+            self.set_trait("frames", frames)
+            self.position = min(position, len(frames) - 1)
 
     def _make_frames(self, trace: Trace, texts: Sequence[str]) -> list[StepFrame]:
         return step_frames(trace, self.example.letter, texts[0] if texts else "")
@@ -355,21 +361,27 @@ class Stepper(Player):
             trace = self.example.run(*texts)
         except ValueError as error:
             self.refusal = str(error)
-            return
-        self.set_trait("algorithm", self._describe(trace, texts))
-        frames = self._make_frames(trace, texts)
-        self.set_frames(frames, min(int(change["new"]["position"]), len(frames) - 1))
+        else:
+            self._show_trace(trace, texts, int(change["new"]["position"]))
 
     def to_html(self) -> str:
-        """Return the steps, also of recorded variants; without JavaScript they are in words."""
+        """Return the steps, also of recorded variants, as HTML that needs neither a kernel nor a
+        network; without JavaScript they are in words.
+        """
         variants = {
             name: self._make_frames(self.example.run(*texts), texts)
             for name, texts in self.example.variants.items()
         }
         items = "".join(f"<li>{escape(step['text'])}</li>" for step in self.frames)
         plain = f"<p><b>{escape(self.frames[0]['title'])}</b></p><ol>{items}</ol>"
-        more = {"algorithm": {**self.algorithm, "variants": variants}}
-        return render_page(self._name, self._css, self.frames, self.position, plain, more)
+        algorithm = {**self.algorithm, "variants": variants}
+        data = {"frames": self.frames, "position": self.position, "algorithm": algorithm}
+        page = embed_data("steps", self._css, data, "", "steps")
+        return f"{page}<noscript>{plain}</noscript>"
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        """Return HTML, which a saved notebook shows without its kernel; panels hold the widget."""
+        return {"text/html": self.to_html(), "text/plain": f"Stepper({len(self.frames)} steps)"}, {}
 
 
 def show_steps(example: StepExample) -> None:
