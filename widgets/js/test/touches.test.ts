@@ -62,8 +62,17 @@ class Select {
   }
 }
 
+/** An option as far as it is made. */
+class Option {
+  value = "";
+  textContent = "";
+  append(text: string): void {
+    this.textContent += text;
+  }
+}
+
 test("the choice of an operator stays when it moves", () => {
-  Object.assign(globalThis, { document: { createElement: () => ({ value: "" }) } });
+  Object.assign(globalThis, { document: { createElement: () => new Option() } });
   const select = new Select();
   const offer = (names: string[]) => options(select as unknown as HTMLSelectElement, names, idOf);
   assert.ok(offer(["1 at N1", "3 at N1"]));

@@ -1,25 +1,18 @@
 export type Tag = keyof HTMLElementTagNameMap;
 
-/** A new element. */
-export function make<K extends Tag>(
-  tag: K,
-  kind = "",
-  text: string | number = "",
-): HTMLElementTagNameMap[K] {
+type Inner = Node | string | undefined;
+
+/** A new element and what is in it. */
+export function make<K extends Tag>(tag: K, kind = "", ...inner: Inner[]) {
   const node = document.createElement(tag);
   if (kind) node.className = kind;
-  node.textContent = String(text);
+  node.append(...inner.filter((each) => each !== undefined));
   return node;
 }
 
 /** A new element at the end of another. */
-export function add<K extends Tag>(
-  parent: Element,
-  tag: K,
-  kind = "",
-  text: string | number = "",
-): HTMLElementTagNameMap[K] {
-  const node = make(tag, kind, text);
+export function add<K extends Tag>(parent: Element, tag: K, kind = "", ...inner: Inner[]) {
+  const node = make(tag, kind, ...inner);
   parent.append(node);
   return node;
 }
@@ -57,3 +50,16 @@ export function wordy(box: Element, ...parts: string[]): void {
 /** Whether nothing should move: nobody looks, or the reader asked for that. */
 export const still = (): boolean =>
   document.hidden || matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+/** Letters from which on a value has a line of its own. */
+const LONG = 28;
+
+/** A list of names and values. */
+export function listed(kind: string, pairs: [name: string, value: string][]): HTMLElement {
+  const list = make("dl", kind);
+  for (const [name, value] of pairs) {
+    const room = value && value.length <= LONG ? "" : "braid-long";
+    list.append(make("dt", room, name), make("dd", room, value));
+  }
+  return list;
+}

@@ -1,7 +1,7 @@
 // The drawer beside the map: what can be changed in the run, what if another placement had taken
 // over, what the rows of color show, how fast it plays, the keys, what is wrong, and all decisions.
 import type { CockpitPage, Symptom } from "../../frames.ts";
-import { add, make, pressed, spoken } from "../base/dom.ts";
+import { add, listed, make, named, pressed, spoken } from "../base/dom.ts";
 import { options, type Touched, Touches } from "./touches.ts";
 
 export interface Asked {
@@ -13,24 +13,17 @@ export interface Asked {
 
 export type Ask = (asked: Asked) => void;
 
-const SPEEDS: Record<string, number> = {
-  "half speed": 2,
-  "normal speed": 1,
-  "double speed": 0.5,
-  "four times": 0.25,
-};
-
 const KEYS = {
-  Space: "play, or pause",
-  "← →": "one batch back or on; on the picture, the selection",
-  "Home End": "first and last batch",
-  "f F": "next decision, and the one before",
-  Enter: "on the picture: select",
-  Esc: "select nothing",
-  "c l": "controls and decisions",
-  i: "inspector",
-  p: "present",
-  "?": "this list",
+  "play, or pause": "Space",
+  "one batch back or on; on the picture, the selection": "← →",
+  "first and last batch": "Home End",
+  "next decision, and the one before": "f F",
+  "on the picture: select": "Enter",
+  "select nothing": "Esc",
+  "controls and decisions": "c l",
+  inspector: "i",
+  present: "p",
+  "this list": "?",
 };
 
 export interface DrawerEvents {
@@ -43,53 +36,43 @@ export interface DrawerEvents {
 
 export class Drawer {
   readonly element: HTMLElement;
-  /** Times longer than usual that a batch is shown. */
-  slowness = 1;
   private readonly events: DrawerEvents;
-  private readonly live = make("div");
+  private readonly live = make("div", "", make("h2", "", "Change this run"));
   private readonly touches: Touches;
-  private readonly imagined = make("form", "braid-whatif");
-  private readonly placement: HTMLSelectElement;
-  private readonly hosts: HTMLInputElement;
+  private readonly imagined = make("form", "braid-whatif", make("h2", "", "What if"));
+  private readonly placement = named(make("select"), "placement of the what-if");
+  private readonly hosts = named(make("input"), "hosts of the what-if");
   private readonly told = spoken(make("p"));
-  private readonly measure: HTMLSelectElement;
-  private readonly keys: HTMLDetailsElement;
-  private readonly sick = make("div", "braid-doctor");
-  private readonly symptoms: HTMLElement;
-  private readonly list: HTMLElement;
+  private readonly measure = named(make("select"), "what the rows of colour show");
+  private readonly speed = named(make("select"), "speed");
+  private readonly keys = make("details", "braid-keys", make("summary", "", "Keys"));
+  private readonly symptoms = make("ol", "braid-decisions");
+  private readonly sick = make("div", "braid-doctor", make("h2", "", "Doctor"), this.symptoms);
+  private readonly list = make("ol", "braid-decisions");
 
   constructor(box: HTMLElement, events: DrawerEvents) {
     this.element = box;
     this.events = events;
     box.hidden = true;
-    box.append(this.live, this.imagined);
-    add(this.live, "h2", "", "Change this run");
-    this.touches = new Touches(this.live, events.act ?? (() => {}));
-    add(this.imagined, "h2", "", "What if");
-    this.placement = field(this.imagined, "placement", "select", "placement of the what-if");
-    this.hosts = field(this.imagined, "hosts", "input", "hosts of the what-if");
+    this.touches = new Touches(this.live, events.act);
     Object.assign(this.hosts, { type: "number", min: "1", max: "1024", step: "1", value: "16" });
+    this.imagined.append(labelled("placement", this.placement), labelled("hosts", this.hosts));
     this.offer("had taken over after this batch", events.here);
     this.offer("had taken over from the start", () => 0);
     this.imagined.append(this.told);
-    add(box, "h2", "", "Shown");
-    const rows = "what the rows of colour show";
-    this.measure = field(box, "rows of colour", "select", rows);
-    this.measure.addEventListener("change", () => events.measure(this.measure.value));
-    const speed = field(box, "speed", "select", "speed");
-    options(speed, Object.keys(SPEEDS));
-    speed.value = "normal speed";
-    speed.addEventListener("change", () => {
-      this.slowness = SPEEDS[speed.value] ?? 1;
-    });
-    this.keys = add(box, "details", "braid-keys");
-    add(this.keys, "summary", "", "Keys");
-    this.keys.addEventListener("toggle", () => listKeys(this.keys), { once: true });
-    box.append(this.sick);
-    add(this.sick, "h2", "", "Doctor");
-    this.symptoms = add(this.sick, "ol", "braid-decisions");
-    add(box, "h2", "", "Decisions");
-    this.list = add(box, "ol", "braid-decisions");
+    options(this.speed, ["0.5 ×", "1 ×", "2 ×", "4 ×"]);
+    this.speed.value = "1 ×";
+    this.measure.onchange = () => events.measure(this.measure.value);
+    const list = () => this.keys.append(listed("braid-known", Object.entries(KEYS)));
+    this.keys.addEventListener("toggle", list, { once: true });
+    box.append(this.live, this.imagined, make("h2", "", "Shown"));
+    box.append(labelled("rows of colour", this.measure), labelled("speed", this.speed), this.keys);
+    box.append(this.sick, make("h2", "", "Decisions"), this.list);
+  }
+
+  /** Times longer than usual that a batch is shown. */
+  get slowness(): number {
+    return 1 / Number.parseFloat(this.speed.value);
   }
 
   show(page: CockpitPage): void {
@@ -153,18 +136,5 @@ export class Drawer {
   }
 }
 
-function listKeys(box: HTMLElement): void {
-  const list = add(box, "dl", "braid-known");
-  for (const [key, does] of Object.entries(KEYS)) {
-    add(list, "dt", "", does);
-    add(list, "dd", "", key);
-  }
-}
-
-function field<K extends "select" | "input">(box: Element, name: string, tag: K, label: string) {
-  const row = add(box, "label");
-  add(row, "span", "", name);
-  const made = add(row, tag);
-  made.setAttribute("aria-label", label);
-  return made;
-}
+const labelled = (name: string, field: HTMLElement) =>
+  make("label", "", make("span", "", name), field);

@@ -1,6 +1,6 @@
 // What a user can change in an active run: for each change a field, its cost, and a button.
 import type { Touch } from "../../frames.ts";
-import { add, pressed } from "../base/dom.ts";
+import { add, pressed, spoken } from "../base/dom.ts";
 import { count } from "../base/format.ts";
 
 export interface Touched {
@@ -9,8 +9,6 @@ export interface Touched {
   selected: string;
   value: string;
 }
-
-type Field = HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement;
 
 /** The sentence about a value that a change does not take; empty if it takes it. */
 export function refusal({ kind, low, high }: Touch, text: string): string {
@@ -37,86 +35,83 @@ export function costOf({ cost, target, curve }: Touch, text: string, held = 0): 
 export class Touches {
   private readonly box: HTMLElement;
   private readonly told: HTMLElement;
-  private readonly act: (touched: Touched) => void;
+  private readonly act: ((touched: Touched) => void) | undefined;
   private key = "";
-  private tell: (() => void)[] = [];
-  private touches: Touch[] = [];
-  private held = 0;
+  private tell: ((touch: Touch, held: number) => void)[] = [];
 
-  constructor(box: HTMLElement, act: (touched: Touched) => void) {
+  constructor(box: HTMLElement, act?: (touched: Touched) => void) {
     this.box = add(box, "div", "braid-touches");
-    this.told = add(box, "p", "braid-touched");
-    this.told.setAttribute("aria-live", "polite");
+    this.told = spoken(add(box, "p", "braid-touched"));
     this.act = act;
   }
 
   /** Offers the changes of a selection, "" for the run; what is typed stays from batch to batch. */
-  show(touches: Touch[], selected: string, held = 0): void {
-    this.held = held;
-    const kind = selected.split(":", 1)[0];
-    this.touches = touches.filter(({ target }) => target === kind);
-    const key = [selected, ...this.touches.map(({ name }) => name)].join("|");
-    if (key !== this.key) this.make(selected);
+  show(all: Touch[], selected: string, held = 0): void {
+    const touches = all.filter(({ target }) => target === selected.split(":", 1)[0]);
+    const key = [selected, ...touches.map(({ name }) => name)].join("|");
+    if (key !== this.key) {
+      this.box.replaceChildren();
+      this.told.textContent = "";
+      this.tell = touches.map((touch) => this.addTouch(touch, selected));
+    }
     this.key = key;
-    for (const tell of this.tell) tell();
+    touches.forEach((touch, k) => {
+      this.tell[k]?.(touch, held);
+    });
   }
 
   /** What came of a change. */
   answer(text: string): void {
-    this.told.textContent = this.touches.length ? text : "";
-  }
-
-  private make(selected: string): void {
-    this.box.replaceChildren();
-    this.answer("");
-    this.tell = this.touches.map((touch, k) => this.addTouch(touch, k, selected));
+    this.told.textContent = this.tell.length ? text : "";
   }
 
   /** Adds a change, and returns what says its cost anew. */
-  private addTouch(touch: Touch, k: number, selected: string): () => void {
-    const { name, label } = touch;
+  private addTouch(first: Touch, selected: string): (touch: Touch, held: number) => void {
+    const { kind, label, choices } = first;
+    let [touch, held] = [first, 0];
     const form = add(this.box, "form", "braid-touch");
-    const field = addField(form, touch);
+    const field = addField(form, first);
     const value = () => field?.value ?? "";
     const ask = (name: string) => {
       this.answer("asking…");
-      this.act({ name, selected, value: value() });
+      this.act?.({ name, selected, value: value() });
     };
     const apply = add(form, "button", "", label);
-    for (const more of touch.kind === "lines" ? touch.choices : []) {
-      pressed(form, more, () => ask(more));
-    }
-    apply.hidden = touch.kind === "note";
+    apply.hidden = kind === "note";
+    for (const more of kind === "lines" ? choices : []) pressed(form, more, () => ask(more));
     const cost = add(form, "small");
-    const tell = () => {
-      const now = this.touches[k] ?? touch;
-      if (field instanceof HTMLSelectElement) options(field, now.choices, idOf);
-      const wrong = refusal(now, value());
-      cost.textContent = wrong || costOf(now, value(), this.held);
+    const say = () => {
+      const wrong = refusal(touch, value());
+      cost.textContent = wrong || costOf(touch, value(), held);
       cost.classList.toggle("braid-worse", wrong !== "");
       apply.disabled = wrong !== "";
     };
-    field?.addEventListener("input", tell);
-    form.addEventListener("submit", (event) => {
+    form.oninput = say;
+    form.onsubmit = (event) => {
       event.preventDefault();
-      ask(name);
-    });
-    return tell;
+      ask(first.name);
+    };
+    return (...now) => {
+      [touch, held] = now;
+      if (field instanceof HTMLSelectElement) options(field, touch.choices, idOf);
+      say();
+    };
   }
 }
 
-function addField(form: HTMLElement, touch: Touch): Field | undefined {
-  const { kind, label, value } = touch;
-  if (["press", "note"].includes(kind)) return undefined;
-  const tags = { choice: "select", lines: "textarea" } as const;
-  const field = add(form, kind === "choice" || kind === "lines" ? tags[kind] : "input");
-  field.setAttribute("aria-label", label);
-  if (field instanceof HTMLSelectElement) return field;
-  if (field instanceof HTMLTextAreaElement) field.rows = 4;
-  else if (kind === "number") field.inputMode = "decimal";
-  else field.placeholder = "in the middle, or 10 minutes";
-  field.value = value;
-  return field;
+/** The field of each kind of change that takes a value. */
+const FIELDS = {
+  choice: ["select", {}],
+  lines: ["textarea", { rows: 4 }],
+  number: ["input", { inputMode: "decimal" }],
+  text: ["input", { placeholder: "in the middle, or 10 minutes" }],
+} as const;
+
+function addField(form: HTMLElement, { kind, label, value }: Touch) {
+  const [tag, more] = FIELDS[kind as keyof typeof FIELDS] ?? [];
+  const field = tag && add(form, tag);
+  field?.setAttribute("aria-label", label);
+  return field && Object.assign(field, more, { value });
 }
 
 /** What stays of a choice, such as "3 at N1", when an operator moves. */

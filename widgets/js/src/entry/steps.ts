@@ -1,8 +1,8 @@
-// An algorithm, step by step, by a kernel and on a page without one.
+// An algorithm, step by step, forwards and backwards, by buttons, keys, a slider and Play; by a kernel
+// and on a page without one.
 import type { StepAlgorithm, StepFrame } from "../../frames.ts";
-import { add, pressed } from "../base/dom.ts";
+import { add, make, named, pressed, still } from "../base/dom.ts";
 import { startListening } from "../base/kernel_messages.ts";
-import { Player } from "../base/player.ts";
 import { draw } from "../base/stepper.ts";
 import { observed, onPages, type View } from "../base/widget.ts";
 
@@ -12,59 +12,152 @@ interface Page {
   algorithm: StepAlgorithm;
 }
 
-type Run = (texts: string[], position: number) => void;
+/** Milliseconds from one step to the next while it plays. */
+const EVERY = 1600;
 
-/** Shows the steps. ``run`` runs again on other texts; without it there are recorded variants. */
-function film(root: HTMLElement, page: Page, run?: Run, moved?: (position: number) => void) {
-  root.classList.add("braid", "braid-stepper");
-  const box = add(root, "div", "braid-step");
-  const painter = {
-    draw(frame: StepFrame, position: number, glide: number) {
-      const side = draw(box, frame, page.algorithm, glide);
-      root.dataset.seq = String(position);
-      const { texts, variants } = page.algorithm;
-      if (!(run ? texts : Object.keys(variants)).length) return;
-      const fork = add(side, "div", "braid-fork");
-      const opens = pressed(fork, "↳ Fork here with other rows", () => {
-        opens.remove();
-        if (run) askForRows(fork, page, frame, (own) => run(own, position));
-        else offerVariants(fork, page, (frames) => player.load(frames, 0));
-      });
-    },
-  };
-  const marked = (frame: StepFrame) => frame.matches.length > 0;
-  const options = { start: page.position, every: 1600, marked, moved: moved ?? (() => {}) };
-  const player: Player<StepFrame> = new Player(root, page.frames, painter, options);
-  return player;
+/** Sends a field to the kernel: the position, or the texts to run again on. */
+type Send = (name: "position" | "fork", value: unknown) => void;
+
+class Player {
+  private readonly page: Page;
+  private readonly send: Send | undefined;
+  private readonly root: HTMLElement;
+  private readonly box = make("div", "braid-step");
+  private readonly bar = make("div", "braid-controls");
+  private readonly back = named(
+    pressed(this.bar, "◀", () => this.jump(this.position - 1)),
+    "back",
+  );
+  private readonly button = pressed(this.bar, "Play", () => this.toggle());
+  private readonly forward = named(
+    pressed(this.bar, "▶", () => this.jump(this.position + 1)),
+    "forward",
+  );
+  private readonly marks = make("div", "braid-marks");
+  private readonly slider = named(make("input"), "position");
+  private readonly label = make("span");
+  private frames: StepFrame[] = [];
+  private position = 0;
+  private timer = 0;
+
+  /** Without ``send`` there are recorded variants instead of rows of one's own. */
+  constructor(root: HTMLElement, page: Page, send?: Send) {
+    this.root = root;
+    this.page = page;
+    this.send = send;
+    root.classList.add("braid", "braid-stepper");
+    root.tabIndex = 0;
+    root.append(this.box, this.bar);
+    Object.assign(this.slider, { type: "range", min: "0" });
+    this.bar.append(make("div", "braid-track", this.marks, this.slider), this.label);
+    this.slider.oninput = () => this.jump(Number(this.slider.value));
+    root.addEventListener("keydown", (event) => this.press(event));
+    this.load(page.frames, page.position);
+  }
+
+  /** Shows other steps from now on. */
+  load(frames: StepFrame[], position: number): void {
+    this.frames = frames;
+    this.position = Math.min(position, this.last);
+    this.show(0);
+  }
+
+  go(to: number): void {
+    const next = Math.max(0, Math.min(this.last, to));
+    if (next === this.position) return;
+    const glides = next === this.position + 1 && !still();
+    this.position = next;
+    this.show(glides ? EVERY * 0.8 : 0);
+    this.send?.("position", next);
+  }
+
+  stop(): void {
+    clearInterval(this.timer);
+    this.timer = 0;
+    this.button.textContent = "Play";
+  }
+
+  private get last(): number {
+    return this.frames.length - 1;
+  }
+
+  private jump(to: number): void {
+    this.stop();
+    this.go(to);
+  }
+
+  private toggle(): void {
+    if (this.timer) {
+      this.stop();
+      return;
+    }
+    if (this.position >= this.last) this.go(0);
+    const step = () => (this.position < this.last ? this.go(this.position + 1) : this.stop());
+    this.timer = window.setInterval(step, EVERY);
+    this.button.textContent = "Pause";
+  }
+
+  /** Shows a step; things move to where they belong in ``glide`` milliseconds. */
+  private show(glide: number): void {
+    const { slider, position, last } = this;
+    Object.assign(slider, { max: String(last), value: String(position) });
+    this.label.textContent = `${position + 1} / ${last + 1}`;
+    const marks = this.frames.map(({ matches }, k) =>
+      make("i", `${matches.length ? "found" : ""} ${k <= position ? "done" : ""}`),
+    );
+    this.marks.replaceChildren(...marks);
+    this.back.disabled = position === 0;
+    this.forward.disabled = position === last;
+    const frame = this.frames[position];
+    if (!frame) return;
+    this.addFork(draw(this.box, frame, this.page.algorithm, glide), frame);
+    this.root.dataset.seq = String(position);
+  }
+
+  private press(event: KeyboardEvent): void {
+    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!by || (event.target as Element).matches("input, select, textarea")) return;
+    event.preventDefault();
+    event.stopPropagation();
+    this.jump(this.position + by);
+  }
+
+  private addFork(side: Element, { arrived }: StepFrame): void {
+    const { texts, variants } = this.page.algorithm;
+    if (!(this.send ? texts : Object.keys(variants)).length) return;
+    const fork = add(side, "div", "braid-fork");
+    const opens = pressed(fork, "↳ Fork here with other rows", () => {
+      opens.remove();
+      if (this.send) this.askForRows(fork, arrived, this.send);
+      else this.offerVariants(fork);
+    });
+  }
+
+  /** Asks for the rows from this step on; those that have arrived stay. */
+  private askForRows(box: HTMLElement, arrived: number, send: Send): void {
+    const { labels, texts } = this.page.algorithm;
+    const areas = texts.map((text, k) => {
+      const words = k || !arrived ? [] : text.trim().split(/\s+/);
+      const fixed = words.splice(0, arrived).join(" ");
+      const area = make("textarea");
+      Object.assign(area, { value: fixed ? words.join(" ") : text, rows: k ? 5 : 3 });
+      add(box, "label", "", labels[k], fixed ? make("code", "", `${fixed} …`) : undefined, area);
+      return () => `${fixed} ${area.value}`;
+    });
+    const position = this.position;
+    pressed(box, "Run again", () => send("fork", { texts: areas.map((read) => read()), position }));
+    add(box, "div", "braid-refusal").setAttribute("role", "alert");
+  }
+
+  private offerVariants(box: HTMLElement): void {
+    const all = { example: this.page.frames, ...this.page.algorithm.variants };
+    for (const [name, frames] of Object.entries(all))
+      pressed(box, name, () => this.load(frames, 0));
+    add(box, "p", "", "Rows of your own need a kernel.");
+  }
 }
 
-/** Asks for the rows from this step on; those that have arrived stay. */
-function askForRows(
-  box: HTMLElement,
-  { algorithm: { labels, texts } }: Page,
-  { arrived }: StepFrame,
-  run: (texts: string[]) => void,
-): void {
-  const areas = texts.map((text, k) => {
-    const words = k || !arrived ? [] : text.trim().split(/\s+/);
-    const fixed = words.splice(0, arrived).join(" ");
-    const label = add(box, "label", "", labels[k]);
-    if (fixed) add(label, "code", "", `${fixed} …`);
-    const area = add(label, "textarea");
-    Object.assign(area, { value: fixed ? words.join(" ") : text, rows: k ? 5 : 3 });
-    return () => `${fixed} ${area.value}`;
-  });
-  pressed(box, "Run again", () => run(areas.map((read) => read())));
-  add(box, "div", "braid-refusal").setAttribute("role", "alert");
-}
-
-function offerVariants(box: HTMLElement, page: Page, show: (frames: StepFrame[]) => void): void {
-  const all = { example: page.frames, ...page.algorithm.variants };
-  for (const [name, frames] of Object.entries(all)) pressed(box, name, () => show(frames));
-  add(box, "p", "", "Rows of your own need a kernel.");
-}
-
-onPages<Page>("steps", film);
+onPages<Page>("steps", (root, page) => new Player(root, page));
 
 export default {
   initialize: startListening,
@@ -74,13 +167,11 @@ export default {
       position: model.get("position"),
       algorithm: model.get("algorithm"),
     });
-    const set = (name: string, value: unknown) => {
+    const [root, page] = [add(el, "div"), read()];
+    const player = new Player(root, page, (name, value) => {
       model.set(name, value);
       model.save_changes();
-    };
-    const [root, page] = [add(el, "div"), read()];
-    const run = (texts: string[], position: number) => set("fork", { texts, position });
-    const player = film(root, page, run, (at) => set("position", at));
+    });
     const forget = observed(model, {
       frames: () => {
         Object.assign(page, read());

@@ -1,0 +1,52 @@
+// The condition of a run in a batch: what all of it tested and found, then each of its parts.
+import type { BatchFrame, CockpitPage, FlowPart } from "../../frames.ts";
+import { records } from "../base/columns.ts";
+import { add, make } from "../base/dom.ts";
+import { count } from "../base/format.ts";
+
+/** Candidates for a result from which on they are said to be many. */
+const MANY = 100;
+
+export function conditionPart({ condition }: CockpitPage, { flow }: BatchFrame): Node[] {
+  const { rows_in, candidates, results, seconds } = flow;
+  const parts = records(flow.parts);
+  const cells = [
+    [count(rows_in), "rows in"],
+    [count(candidates), "candidates"],
+    [count(results), "results"],
+    [seconds?.toFixed(2) ?? "–", "seconds"],
+  ].map(([value = "", name = ""]) => make("div", "", make("b", "", value), make("span", "", name)));
+  const box = make(
+    "div",
+    "braid-part",
+    condition && !parts.length ? make("code", "", condition) : "",
+  );
+  box.append(make("div", "braid-flow", ...cells), meter([results / (candidates || 1), "accent"]));
+  const many = results ? Math.round(candidates / results) : 0;
+  const text = `${count(many)} pairs are looked at for one result`;
+  if (many >= MANY) add(box, "div", "braid-worse", text);
+  box.append(...parts.map(testedPart));
+  return [make("h3", "", "Condition, all hosts, this batch"), box];
+}
+
+/** A part of the condition: the rows or pairs that it tests, and the pairs that it keeps. */
+function testedPart({ step, text, reached, rows_in, rows_out, seconds }: FlowPart): Node {
+  const [tested, kept] = step ? ["rows", "candidates"] : ["pairs", "pairs stay"];
+  const spent = seconds ? `, ${seconds.toFixed(3)} s` : "";
+  const words = `${reached}: ${count(rows_in)} ${tested} in, ${count(rows_out)} ${kept}${spent}`;
+  const texts = [make("code", "", text), make("small", "", words)];
+  if (step) return make("div", "braid-step", make("b", "", step), ...texts);
+  return make("div", "braid-check", ...texts, meter([rows_out / (rows_in || 1), "accent"]));
+}
+
+/** A share of a bar, and its color in the style sheet. */
+export type Share = [share: number, colour: string];
+
+export function meter(...parts: Share[]): HTMLElement {
+  const whole = make("div", "braid-meter");
+  for (const [share, colour] of parts) {
+    const width = `${100 * Math.max(0, Math.min(1, share))}%`;
+    Object.assign(add(whole, "i").style, { width, background: `var(--ck-${colour})` });
+  }
+  return whole;
+}
