@@ -15,24 +15,20 @@ interface Page {
 /** Milliseconds from one step to the next while it plays. */
 const EVERY = 1600;
 
+/** Reads a field of the page. */
+type Get = <K extends keyof Page>(name: K) => Page[K];
 /** Sends a field to the kernel: the position, or the texts to run again on. */
 type Send = (name: "position" | "fork", value: unknown) => void;
 
 class Player {
-  private readonly page: Page;
+  private readonly get: Get;
   private readonly send: Send | undefined;
   private readonly root: HTMLElement;
   private readonly box = make("div", "braid-step");
   private readonly bar = make("div", "braid-controls");
-  private readonly back = named(
-    pressed(this.bar, "◀", () => this.jump(this.position - 1)),
-    "back",
-  );
+  private readonly back = this.addTurn("◀", "back", -1);
   private readonly button = pressed(this.bar, "Play", () => this.toggle());
-  private readonly forward = named(
-    pressed(this.bar, "▶", () => this.jump(this.position + 1)),
-    "forward",
-  );
+  private readonly forward = this.addTurn("▶", "forward", 1);
   private readonly marks = make("div", "braid-marks");
   private readonly slider = named(make("input"), "position");
   private readonly label = make("span");
@@ -41,9 +37,9 @@ class Player {
   private timer = 0;
 
   /** Without ``send`` there are recorded variants instead of rows of one's own. */
-  constructor(root: HTMLElement, page: Page, send?: Send) {
+  constructor(root: HTMLElement, get: Get, send?: Send) {
     this.root = root;
-    this.page = page;
+    this.get = get;
     this.send = send;
     root.classList.add("braid", "braid-stepper");
     root.tabIndex = 0;
@@ -52,11 +48,11 @@ class Player {
     this.bar.append(make("div", "braid-track", this.marks, this.slider), this.label);
     this.slider.oninput = () => this.jump(Number(this.slider.value));
     root.addEventListener("keydown", (event) => this.press(event));
-    this.load(page.frames, page.position);
+    this.load();
   }
 
-  /** Shows other steps from now on. */
-  load(frames: StepFrame[], position: number): void {
+  /** Shows the steps of the page, or other ones, from now on. */
+  load(frames = this.get("frames"), position = this.get("position")): void {
     this.frames = frames;
     this.position = Math.min(position, this.last);
     this.show(0);
@@ -75,6 +71,13 @@ class Player {
     clearInterval(this.timer);
     this.timer = 0;
     this.button.textContent = "Play";
+  }
+
+  private addTurn(text: string, name: string, by: number): HTMLButtonElement {
+    return named(
+      pressed(this.bar, text, () => this.jump(this.position + by)),
+      name,
+    );
   }
 
   private get last(): number {
@@ -110,7 +113,7 @@ class Player {
     this.forward.disabled = position === last;
     const frame = this.frames[position];
     if (!frame) return;
-    this.addFork(draw(this.box, frame, this.page.algorithm, glide), frame);
+    this.addFork(draw(this.box, frame, this.get("algorithm"), glide), frame);
     this.root.dataset.seq = String(position);
   }
 
@@ -123,7 +126,7 @@ class Player {
   }
 
   private addFork(side: Element, { arrived }: StepFrame): void {
-    const { texts, variants } = this.page.algorithm;
+    const { texts, variants } = this.get("algorithm");
     if (!(this.send ? texts : Object.keys(variants)).length) return;
     const fork = add(side, "div", "braid-fork");
     const opens = pressed(fork, "↳ Fork here with other rows", () => {
@@ -135,7 +138,7 @@ class Player {
 
   /** Asks for the rows from this step on; those that have arrived stay. */
   private askForRows(box: HTMLElement, arrived: number, send: Send): void {
-    const { labels, texts } = this.page.algorithm;
+    const { labels, texts } = this.get("algorithm");
     const areas = texts.map((text, k) => {
       const words = k || !arrived ? [] : text.trim().split(/\s+/);
       const fixed = words.splice(0, arrived).join(" ");
@@ -150,33 +153,26 @@ class Player {
   }
 
   private offerVariants(box: HTMLElement): void {
-    const all = { example: this.page.frames, ...this.page.algorithm.variants };
+    const all = { example: this.get("frames"), ...this.get("algorithm").variants };
     for (const [name, frames] of Object.entries(all))
       pressed(box, name, () => this.load(frames, 0));
     add(box, "p", "", "Rows of your own need a kernel.");
   }
 }
 
-onPages<Page>("steps", (root, page) => new Player(root, page));
+onPages<Page>("steps", (root, page) => new Player(root, (name) => page[name]));
 
 export default {
   initialize: startListening,
   render({ model, el }: View): () => void {
-    const read = (): Page => ({
-      frames: model.get("frames"),
-      position: model.get("position"),
-      algorithm: model.get("algorithm"),
-    });
-    const [root, page] = [add(el, "div"), read()];
-    const player = new Player(root, page, (name, value) => {
+    const root = add(el, "div");
+    const send: Send = (name, value) => {
       model.set(name, value);
       model.save_changes();
-    });
+    };
+    const player = new Player(root, (name) => model.get(name), send);
     const forget = observed(model, {
-      frames: () => {
-        Object.assign(page, read());
-        player.load(page.frames, page.position);
-      },
+      frames: () => player.load(),
       position: () => player.go(model.get("position")),
       refusal: () => root.querySelector(".braid-refusal")?.replaceChildren(model.get("refusal")),
     });
