@@ -157,8 +157,3 @@ class NumberSliders(anywidget.AnyWidget):
     """
 
     _esm = read_bundle("dials")
-
-
-def validation_errors(controls: Sequence[Any]) -> list[str]:
-    """Return why the values of these controls are invalid, one sentence each."""
-    return [text for c in controls if (text := getattr(c, "refusal", ""))]

@@ -11,7 +11,7 @@ import ipywidgets as W
 from traitlets import TraitError
 
 from braid_widgets.base.charts import STYLE, WIDTH
-from braid_widgets.base.controls import NumberSliders, validation_errors
+from braid_widgets.base.controls import NumberSliders
 from braid_widgets.base.live_updates import ObservableRun, RunFollower, error_html
 from braid_widgets.base.progress_line import follow_run
 
@@ -21,9 +21,6 @@ BETWEEN = ("simulating", "starting", "stopping")
 """States in which no button can be pressed."""
 ACTS = "braid-acts"
 """The CSS class of a button that shows that the kernel is busy."""
-
-LAUNCHES = "stops the run that goes on, and starts another"
-"""The action of a click on Launch while a run is active."""
 
 
 class ControllableRun(ObservableRun, Protocol):
@@ -100,34 +97,23 @@ class LaunchPanel(W.VBox):
         self.follower: RunFollower | None = None
         self.given = dict(defaults)
         self._set_defaults(defaults)
-        self.start = W.Button(
-            description="Launch on Spark",
-            button_style="primary",
-            icon="play",
-            layout=W.Layout(width="auto"),
-            tooltip="run the join; an active run is stopped first",
-        )
-        self.pause = W.Button(
-            description="Pause", icon="pause", tooltip="pause the run before its next batch"
-        )
+        self.start = W.Button(description="Launch on Spark", button_style="primary", icon="play")
+        self.start.add_class(ACTS)
+        self.start.layout.width = "auto"
+        self.pause = W.Button(tooltip="pause the run before its next batch")
         self.stop = W.Button(
             description="Stop", icon="stop", tooltip="end the run after this batch"
         )
-        self.start.add_class(ACTS)
-        self.status, self.message = W.Label(), W.HTML()
-        for button, action in (
-            (self.start, self._handle_launch_click),
-            (self.pause, self._toggle_pause),
-            (self.stop, self._stop_run),
-        ):
-            button.on_click(action)
+        self.start.on_click(self._handle_launch_click)
+        self.pause.on_click(self._toggle_pause)
+        self.stop.on_click(self._stop_run)
+        self.status, self.message, self.price = W.Label(), W.HTML(), W.HTML()
         each = f"minmax(min(100%, {width}px), 1fr)"
         columns = W.Layout(grid_template_columns=f"repeat(auto-fit, {each})", grid_gap="0 16px")
         grid = W.GridBox(list(self.inputs.values()), layout=columns)
         self.bar = W.HBox(
             [self.start, self.pause, self.stop, self.status], layout=W.Layout(flex_flow="row wrap")
         )
-        self.price = W.HTML()
         parts = [W.HTML(STYLE), grid, NumberSliders(), self.bar, self.price, self.message]
         super().__init__(parts, layout=W.Layout(max_width=WIDTH))
         self.add_class("braid-panel")
@@ -170,12 +156,11 @@ class LaunchPanel(W.VBox):
             if state == "starting":
                 self.mark_stale()
             self.start.disabled = state in BETWEEN
-            live = state in ("running", "paused")
-            self.start.tooltip = LAUNCHES if live else ""
-            self.pause.disabled = self.stop.disabled = state not in ("running", "paused")
-            self.pause.description, self.pause.icon = (
-                ("Resume", "play") if state == "paused" else ("Pause", "pause")
-            )
+            is_live, is_paused = state in ("running", "paused"), state == "paused"
+            self.start.tooltip = "stops the run that goes on, and starts another" if is_live else ""
+            self.pause.disabled = self.stop.disabled = not is_live
+            self.pause.description = "Resume" if is_paused else "Pause"
+            self.pause.icon = "play" if is_paused else "pause"
 
     def mark_stale(self) -> None:
         """Mark the view as showing the previous run while the next one starts."""
@@ -251,7 +236,9 @@ class LaunchPanel(W.VBox):
         return bool(texts)
 
     def _find_validation_errors(self) -> list[str]:
-        return validation_errors([c for c in self.inputs.values() if not c.disabled])
+        """Return why the values of the controls that are used are invalid, one sentence each."""
+        used = [control for control in self.inputs.values() if not control.disabled]
+        return [text for control in used if (text := getattr(control, "refusal", ""))]
 
     def can_launch(self) -> bool:
         """Return whether nothing has been launched yet and Launch would start a run now."""
@@ -259,7 +246,7 @@ class LaunchPanel(W.VBox):
 
     def _show_cost(self) -> None:
         """Show what a launch will cost; nothing if a control has an invalid value."""
-        is_valid = not validation_errors(list(self.inputs.values()))
+        is_valid = not self._find_validation_errors()
         try:
             cost = escape(str(self.cost(self.settings()))) if self.cost and is_valid else ""
         except ValueError:  # Launch reports the error

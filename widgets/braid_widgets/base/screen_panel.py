@@ -96,6 +96,7 @@ class ScreenPanel(LaunchPanel):
         self.screen.mark_stale()
 
     def follow_run(self, run: ControllableRun) -> RunFollower:
+        """Show the run while it is active, and end with it."""
         return self.screen.follow(run, self.handle_run_end)
 
     def static_views(self) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import itemgetter
 from typing import Any, ClassVar
 
 from braid_widgets.base.controls import HOSTS, PLACED, Row
@@ -24,10 +25,6 @@ def _has_copies(chosen: Mapping[str, Any]) -> bool:
     return bool(chosen["placement"].startswith("CTR"))
 
 
-def _has_bursts(chosen: Mapping[str, Any]) -> bool:
-    return bool(chosen["bursts"])
-
-
 class DiffusionPanel(ScreenPanel):
     """A panel that simulates and launches a multiway join under one of the ``placements``."""
 
@@ -41,7 +38,7 @@ class DiffusionPanel(ScreenPanel):
         "length": Row("segment length (T, s)", 2, (1, 60), LENGTH, is_used=_has_hosts),
         "copies": Row("copies (L; 0: √J)", 0, (0, 256), COPIES, None, _has_copies),
         "bursts": Row("bursts", False, None, "rates rise and fall"),
-        "burst": Row("share in bursts (θ)", 0.5, (0, 1), BURSTS, 0.25, _has_bursts),
+        "burst": Row("share in bursts (θ)", 0.5, (0, 1), BURSTS, 0.25, itemgetter("bursts")),
     }
 
     def __init__(

@@ -3,35 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from braid.core.placement import placements_for
 
 from braid_widgets.base.controls import BATCHES, HOSTS, PACE, PLACED, Row, list_placements
 from braid_widgets.base.screen_panel import Rows, ScreenPanel
 
-
-class PanelWorkload(NamedTuple):
-    """A workload of the panel, and the controls that it uses.
-
-    It joins on a band if it uses a width, else on equality.
-    """
-
-    label: str
-    used_controls: set[str]
-
-
 WORKLOADS = {
-    "eq5": PanelWorkload("EQ5: supplier ⋈ lineitem, equality", {"skew"}),
-    "eq7": PanelWorkload("EQ7: supplier ⋈ lineitem 1995-96, equality", {"skew"}),
-    "bci": PanelWorkload("BCI: ship dates, band", {"width"}),
-    "bnci": PanelWorkload("BNCI: order keys, band", {"skew", "width"}),
-    "fluct": PanelWorkload("Fluct-Join: orders ⋈ lineitem, in turns", {"skew", "fluctuation"}),
+    "eq5": ("EQ5: supplier ⋈ lineitem, equality", {"skew"}),
+    "eq7": ("EQ7: supplier ⋈ lineitem 1995-96, equality", {"skew"}),
+    "bci": ("BCI: ship dates, band", {"width"}),
+    "bnci": ("BNCI: order keys, band", {"skew", "width"}),
+    "fluct": ("Fluct-Join: orders ⋈ lineitem, in turns", {"skew", "fluctuation"}),
 }
-"""The workloads of Elseidy 2014, section 5. Skew changes foreign keys, so it does not affect a join
-on ship dates.
+"""The workloads of Elseidy 2014, section 5, and the controls that they use. One that uses a width
+joins on a band, others on equality. Skew changes foreign keys, so it does not affect a join on ship
+dates.
 """
-NAMES = {workload.label: name for name, workload in WORKLOADS.items()}
+LABELS = {label: name for name, (label, _) in WORKLOADS.items()}
 DEFAULT = "AdaptiveGrid"
 JOINED = "which tables are joined, and on what"
 SKEW = "of the foreign keys; 0: all equally frequent"
@@ -43,7 +33,7 @@ GROWTH = "the grid is reconsidered when a stream has grown by this share"
 
 def _uses(control: str) -> Callable[[Mapping[str, Any]], bool]:
     """Return whether the chosen workload uses a control."""
-    return lambda chosen: control in WORKLOADS[chosen["workload"]].used_controls
+    return lambda chosen: control in WORKLOADS[chosen["workload"]][1]
 
 
 def _sets(control: str) -> Callable[[Mapping[str, Any]], bool]:
@@ -55,7 +45,7 @@ class ThetaPanel(ScreenPanel):
     """A panel that launches a join of two streams."""
 
     rows: ClassVar[Rows] = {
-        "workload": Row("workload", None, NAMES, JOINED),
+        "workload": Row("workload", None, LABELS, JOINED),
         "skew": Row("skew (Zipf z)", 0.0, (0, 4), SKEW, 0.25, _uses("skew")),
         "scale": Row("data (GB, TPC-H SF)", 0.01, (0.001, 100), SCALE, 0.01),
         "width": Row("band width", 1, (0, 365), WIDTH, is_used=_uses("width")),
