@@ -72,9 +72,8 @@ function makeNode(node: StepNode, frame: StepFrame, n: number): HTMLElement {
   return cell;
 }
 
-function makePlaces(frame: StepFrame): HTMLElement {
+function fillPlaces(places: HTMLElement, frame: StepFrame): void {
   const { row_heads: rows, column_heads: columns, nodes } = frame;
-  const places = make("div", "braid-places");
   const most = Math.max(...nodes.map(({ column }) => column));
   places.style.gridTemplateColumns = `auto repeat(${most}, minmax(0, 1fr))`;
   places.append(
@@ -83,7 +82,6 @@ function makePlaces(frame: StepFrame): HTMLElement {
     ...nodes.map((node, n) => placed(makeNode(node, frame, n), node.row + 1, node.column + 1)),
   );
   new ResizeObserver(() => drawOverlay(places, frame)).observe(places);
-  return places;
 }
 
 /** The places by the old mapping, small. */
@@ -95,14 +93,16 @@ function makeOld({ old, nodes }: StepFrame): HTMLElement {
   return make("div", "braid-old", words, make("div", "", ...cells));
 }
 
-/** Where the middle of a part is, by where it belongs while it moves. */
 const spot = ({ offsetLeft, offsetTop, offsetWidth, offsetHeight }: HTMLElement): Point => [
   offsetLeft + offsetWidth / 2,
   offsetTop + offsetHeight / 2,
 ];
 
-/** The ways of what moves from node to node, and the lines between the members of results. */
+/** The ways of what moves from node to node, and the lines between the members of results; they are
+ * drawn anew only in another size, as spots are other ones while something moves. */
 function drawOverlay(places: HTMLElement, { moves, matches }: StepFrame): void {
+  const size = `0 0 ${places.clientWidth} ${places.clientHeight}`;
+  if (places.querySelector(`svg[viewBox="${size}"]`)) return;
   places.querySelector("svg")?.remove();
   const cells = [...places.querySelectorAll<HTMLElement>(".braid-cell")];
   const met = [...places.querySelectorAll<HTMLElement>(".here .braid-chip, .flies")];
@@ -116,8 +116,9 @@ function drawOverlay(places: HTMLElement, { moves, matches }: StepFrame): void {
     const points = chips.flatMap((chip) => (chip ? [spot(chip)] : []));
     return `<polyline class="found" points="${points.join(" ")}"/>`;
   });
-  const box = `viewBox="0 0 ${places.clientWidth} ${places.clientHeight}" aria-hidden="true"`;
-  places.insertAdjacentHTML("beforeend", `<svg ${box}>${[...ways, ...found].join("")}</svg>`);
+  const lines = [...ways, ...found].join("");
+  const svg = `<svg viewBox="${size}" aria-hidden="true">${lines}</svg>`;
+  places.insertAdjacentHTML("beforeend", svg);
 }
 
 /** Where the parts of a drawing are, by key. */
@@ -203,10 +204,12 @@ export function draw(
   if (results) add(head, "span", "", results);
   const stage = make("div", "braid-stage", frame.old.length ? makeOld(frame) : undefined);
   addRow(stage, "parts", frame.parts);
-  if (frame.nodes.length) stage.append(makePlaces(frame));
+  const places = frame.nodes.length ? add(stage, "div", "braid-places") : undefined;
+  if (places) fillPlaces(places, frame);
   if (frame.table.length) stage.append(makeTable(frame));
   const side = makeSide(frame, algorithm);
   box.replaceChildren(head, stage, side);
+  if (places) drawOverlay(places, frame);
   if (glide) glideFrom(box, was, glide);
   return side;
 }
