@@ -25,6 +25,21 @@ export function pressed(parent: Element, text: string, act: () => void, kind = "
   return button;
 }
 
+/** A form that does something when its first button or Enter is pressed; JupyterLab alone takes no
+ * Enter in a field. */
+export function sent(form: HTMLFormElement, act: () => void): HTMLFormElement {
+  form.onsubmit = (event) => {
+    event.preventDefault();
+    act();
+  };
+  form.onkeydown = (event) => {
+    if (event.key !== "Enter" || !(event.target instanceof HTMLInputElement)) return;
+    event.preventDefault();
+    form.querySelector("button")?.click();
+  };
+  return form;
+}
+
 /** The name of a control, also where the pointer rests on it. */
 export function named<E extends HTMLElement>(control: E, name: string): E {
   control.setAttribute("aria-label", name);

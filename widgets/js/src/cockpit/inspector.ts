@@ -3,7 +3,7 @@
 // serves a query.
 import type { BatchFrame, CockpitPage } from "../../frames.ts";
 import type { Detail, Pair } from "../base/canvas_map.ts";
-import { listed, make, named, pressed, spoken } from "../base/dom.ts";
+import { listed, make, named, pressed, sent, spoken } from "../base/dom.ts";
 import { count } from "../base/format.ts";
 import { conditionPart, meter, type Share } from "./condition.ts";
 import { detailOf } from "./maps.ts";
@@ -127,9 +127,5 @@ function blocksForm(ask: (place: Place) => void): HTMLElement {
   const ids = named(make("input"), "a block, or two");
   ids.placeholder = "block 7, or 7 12";
   const form = make("form", "braid-whatif", ids, make("button", "", "Its history, or why two met"));
-  form.onsubmit = (event) => {
-    event.preventDefault();
-    ask({ blocks: blocksOf(ids.value) });
-  };
-  return form;
+  return sent(form, () => ask({ blocks: blocksOf(ids.value) }));
 }

@@ -1,6 +1,6 @@
 // What a user can change in an active run: for each change a field, its cost, and a button.
 import type { Touch } from "../../frames.ts";
-import { add, pressed, spoken } from "../base/dom.ts";
+import { add, pressed, sent, spoken } from "../base/dom.ts";
 import { count } from "../base/format.ts";
 
 export interface Touched {
@@ -87,10 +87,7 @@ export class Touches {
       apply.disabled = wrong !== "";
     };
     form.oninput = say;
-    form.onsubmit = (event) => {
-      event.preventDefault();
-      ask(first.name);
-    };
+    sent(form, () => ask(first.name));
     return (...now) => {
       [touch, held] = now;
       if (field instanceof HTMLSelectElement) options(field, touch.choices, idOf);
