@@ -3,7 +3,6 @@ import { test } from "node:test";
 import type { GridFrame } from "../frames.ts";
 import { eased } from "../src/base/geometry.ts";
 import { hit } from "../src/base/pen.ts";
-import { clamped } from "../src/base/player.ts";
 import { arcAt, cellsOf, fitted, inspectGrid, percentMore, sameWay } from "../src/theta/grid.ts";
 
 const AREA = { x: 10, y: 20, wide: 100, tall: 100 };
@@ -94,10 +93,6 @@ test("the topmost target is hit", () => {
 test("things start and stop slowly", () => {
   assert.deepEqual([eased(-1), eased(0), eased(0.5), eased(1), eased(2)], [0, 0, 0.5, 1, 1]);
   assert.ok(eased(0.1) < 0.1 && eased(0.9) > 0.9);
-});
-
-test("a position stays in the film", () => {
-  assert.deepEqual([clamped(-1, 3), clamped(1, 3), clamped(9, 3)], [0, 1, 2]);
 });
 
 test("a host of a grid has a part of each stream, and rows go from it", () => {

@@ -19,19 +19,19 @@ export abstract class Playback {
   /** Paints what has moved within the frame. */
   protected abstract paint(): void;
 
-  protected go(to: number): void {
+  protected go(to: number, glides = false): void {
     this.stop();
     this.position = Math.max(0, Math.min(this.last, to));
-    this.show();
+    if (glides && !still()) this.glide();
+    else this.show();
   }
 
   protected step(by: number): void {
-    this.go(this.position + by);
-    if (by > 0 && !still()) this.glide();
+    this.go(this.position + by, by > 0);
   }
 
   protected playOrStop(): void {
-    if (this.timer) this.go(this.position);
+    if (this.isPlaying) this.go(this.position);
     else this.glide(true);
   }
 

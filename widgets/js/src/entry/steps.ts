@@ -3,6 +3,7 @@
 import type { StepAlgorithm, StepFrame } from "../../frames.ts";
 import { add, make, named, pressed, still } from "../base/dom.ts";
 import { startListening } from "../base/kernel_messages.ts";
+import { Playback } from "../base/playback.ts";
 import { draw } from "../base/stepper.ts";
 import { observed, onPages, type View } from "../base/widget.ts";
 
@@ -20,24 +21,25 @@ type Get = <K extends keyof Page>(name: K) => Page[K];
 /** Sends a field to the kernel: the position, or the texts to run again on. */
 type Send = (name: "position" | "fork", value: unknown) => void;
 
-class Player {
+class Player extends Playback {
   private readonly get: Get;
   private readonly send: Send | undefined;
   private readonly root: HTMLElement;
   private readonly box = make("div", "braid-step");
   private readonly bar = make("div", "braid-controls");
   private readonly back = this.addTurn("◀", "back", -1);
-  private readonly button = pressed(this.bar, "Play", () => this.toggle());
+  private readonly button = pressed(this.bar, "Play", () => this.playOrStop());
   private readonly forward = this.addTurn("▶", "forward", 1);
   private readonly marks = make("div", "braid-marks");
   private readonly slider = named(make("input"), "position");
   private readonly label = make("span");
   private frames: StepFrame[] = [];
-  private position = 0;
-  private timer = 0;
+  private shown: StepFrame | undefined;
 
   /** Without ``send`` there are recorded variants instead of rows of one's own. */
   constructor(root: HTMLElement, get: Get, send?: Send) {
+    super();
+    this.length = EVERY;
     this.root = root;
     this.get = get;
     this.send = send;
@@ -46,7 +48,7 @@ class Player {
     root.append(this.box, this.bar);
     Object.assign(this.slider, { type: "range", min: "0" });
     this.bar.append(make("div", "braid-track", this.marks, this.slider), this.label);
-    this.slider.oninput = () => this.jump(Number(this.slider.value));
+    this.slider.oninput = () => this.go(Number(this.slider.value));
     root.addEventListener("keydown", (event) => this.press(event));
     this.load();
   }
@@ -54,55 +56,28 @@ class Player {
   /** Shows the steps of the page, or other ones, from now on. */
   load(frames = this.get("frames"), position = this.get("position")): void {
     this.frames = frames;
-    this.position = Math.min(position, this.last);
-    this.show(0);
+    this.go(position);
   }
 
-  go(to: number): void {
-    const next = Math.max(0, Math.min(this.last, to));
-    if (next === this.position) return;
-    const glides = next === this.position + 1 && !still();
-    this.position = next;
-    this.show(glides ? EVERY * 0.8 : 0);
-    this.send?.("position", next);
+  /** Shows the step at which the kernel is. */
+  follow(): void {
+    if (this.position !== this.get("position")) this.go(this.get("position"));
   }
 
-  stop(): void {
-    clearInterval(this.timer);
-    this.timer = 0;
-    this.button.textContent = "Play";
+  close(): void {
+    this.stop();
   }
 
-  private addTurn(text: string, name: string, by: number): HTMLButtonElement {
-    return named(
-      pressed(this.bar, text, () => this.jump(this.position + by)),
-      name,
-    );
-  }
-
-  private get last(): number {
+  protected get last(): number {
     return this.frames.length - 1;
   }
 
-  private jump(to: number): void {
-    this.stop();
-    this.go(to);
-  }
-
-  private toggle(): void {
-    if (this.timer) {
-      this.stop();
-      return;
-    }
-    if (this.position >= this.last) this.go(0);
-    const step = () => (this.position < this.last ? this.go(this.position + 1) : this.stop());
-    this.timer = window.setInterval(step, EVERY);
-    this.button.textContent = "Pause";
-  }
-
-  /** Shows a step; things move to where they belong in ``glide`` milliseconds. */
-  private show(glide: number): void {
+  protected show(): void {
     const { slider, position, last } = this;
+    const frame = this.frames[position];
+    this.button.textContent = this.isPlaying ? "Pause" : "Play";
+    if (!frame || frame === this.shown) return;
+    this.shown = frame;
     Object.assign(slider, { max: String(last), value: String(position) });
     this.label.textContent = `${position + 1} / ${last + 1}`;
     const marks = this.frames.map(({ matches }, k) =>
@@ -111,10 +86,20 @@ class Player {
     this.marks.replaceChildren(...marks);
     this.back.disabled = position === 0;
     this.forward.disabled = position === last;
-    const frame = this.frames[position];
-    if (!frame) return;
+    const glide = this.time === 0 && !still() ? EVERY * 0.8 : 0;
     this.addFork(draw(this.box, frame, this.get("algorithm"), glide), frame);
     this.root.dataset.seq = String(position);
+    this.send?.("position", position);
+  }
+
+  /** The browser moves what moves in a step. */
+  protected paint(): void {}
+
+  private addTurn(text: string, name: string, by: number): HTMLButtonElement {
+    return named(
+      pressed(this.bar, text, () => this.step(by)),
+      name,
+    );
   }
 
   private press(event: KeyboardEvent): void {
@@ -122,7 +107,7 @@ class Player {
     if (!by || (event.target as Element).matches("input, select, textarea")) return;
     event.preventDefault();
     event.stopPropagation();
-    this.jump(this.position + by);
+    this.step(by);
   }
 
   private addFork(side: Element, { arrived }: StepFrame): void {
@@ -173,12 +158,12 @@ export default {
     const player = new Player(root, (name) => model.get(name), send);
     const forget = observed(model, {
       frames: () => player.load(),
-      position: () => player.go(model.get("position")),
+      position: () => player.follow(),
       refusal: () => root.querySelector(".braid-refusal")?.replaceChildren(model.get("refusal")),
     });
     return () => {
       forget();
-      player.stop();
+      player.close();
     };
   },
 };
