@@ -40,8 +40,8 @@ CLAIMS = ClaimRegistry("Gedik 2007", SETTINGS)
 ABOUT, HALF = 0.1, 0.15
 """How far a gain may be from one that the paper gives as "around" a number, and a share from half.
 """
-HALF, BELOW = 0.5, 0.9
-"""The r down to which Fig. 11 is judged, and the share below which a window's fraction has fallen."""
+DOWN_TO, BELOW = 0.5, 0.9
+"""The r down to which Fig. 11 is judged, and the fraction of a window below which it has fallen."""
 FALLEN, RECOVERED, USED = 0.3, 3, 0.8
 """The r that has fallen over that before, that has recovered over the fallen, and the part of a
 capacity from which it counts as used.
@@ -241,19 +241,20 @@ def direction_claim(directions: pd.DataFrame) -> Finding:
     r1, r2 = falls["r1_counted"], falls["r2_counted"]
     is_second_better = (falls["o2_modelled"] > falls["o1_modelled"]).all()
     better, worse = (r2, r1) if is_second_better else (r1, r2)
-    first = better[better.index > HALF]
+    first = better[better.index > DOWN_TO]
     each = ", ".join(
         f"{falls.at[r, worse.name]:.2f} and {falls.at[r, better.name]:.2f} at r = {r:g}"
         for r in falls.index
     )
     less, more = ("r_1", "r_2") if is_second_better else ("r_2", "r_1")
-    holds = (first > 1 - 1e-9).all() and worse[worse.index >= HALF].is_monotonic_decreasing
+    holds = (first > 1 - 1e-9).all() and worse[worse.index >= DOWN_TO].is_monotonic_decreasing
     return judge_reading(
         f"{worse.name} {format_values(worse)}; {better.name} {format_values(better)} (counted)",
         holds and worse.iloc[0] < BELOW,
         f"where r is given, which in the paper follows from the rates: {less} and {more} are "
-        f"{each}, in the mean of seeds; first is read as {more} of 1 while r is above {HALF}, and "
-        f"{less} below {BELOW} at r = {falls.index[0]:g} and falling to r = {HALF}. By the formula of "
+        f"{each}, in the mean of seeds; first is read as the whole of {more} while r is above "
+        f"{DOWN_TO}, and {less} below {BELOW} at r = {falls.index[0]:g} and falling to r = "
+        f"{DOWN_TO}. By the formula of "
         f"section 6.1 the less useful window is that of {less}; Fig. 11 has r_2",
     )
 
