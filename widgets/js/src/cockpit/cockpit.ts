@@ -56,11 +56,10 @@ export class Cockpit extends Playback {
     this.header = new Header(add(shell, "header", "braid-head"));
     const drawer = add(shell, "section", "braid-drawer");
     this.drawer = new Drawer(drawer, { here, seek, measure, ask, act });
-    drawer.hidden = false; // it is seen while the root is open
     this.pane = add(shell, "section", "braid-map");
     this.pane.tabIndex = 0;
     this.panes = [{ map: new MapPane(this.pane, this.theme) }];
-    this.inspector = new Inspector(add(shell, "aside", "braid-side"), here, inspect, act);
+    this.inspector = new Inspector(add(shell, "aside", "braid-side"), inspect, act);
     const bar = add(shell, "section", "braid-controls");
     const quiet = { l: ask ? "Controls, what if…" : "Decisions", p: "Present" };
     const link = this.isAlone ? { link: "Link to this moment" } : {};

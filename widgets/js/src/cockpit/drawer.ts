@@ -53,7 +53,6 @@ export class Drawer {
   constructor(box: HTMLElement, events: DrawerEvents) {
     this.element = box;
     this.events = events;
-    box.hidden = true;
     this.touches = new Touches(this.live, events.act);
     Object.assign(this.hosts, { type: "number", min: "1", max: "1024", step: "1", value: "16" });
     this.imagined.append(labelled("placement", this.placement), labelled("hosts", this.hosts));

@@ -46,16 +46,9 @@ export class Inspector {
   private readonly rest = make("div");
   private readonly told = spoken(make("pre", "braid-inspect"));
   private readonly ask: ((place: Place) => void) | undefined;
-  private readonly here: () => number;
 
-  constructor(
-    box: HTMLElement,
-    here: () => number,
-    ask?: (place: Place) => void,
-    act?: (touched: Touched) => void,
-  ) {
+  constructor(box: HTMLElement, ask?: (place: Place) => void, act?: (touched: Touched) => void) {
     box.setAttribute("aria-label", "inspector");
-    this.here = here;
     this.ask = ask;
     box.append(this.shown);
     this.touches = new Touches(box, act);
@@ -77,30 +70,28 @@ export class Inspector {
   show(page: CockpitPage, frame: BatchFrame, selected: string): void {
     const [, kind, name = ""] = /^(host|query):(.*)$/.exec(selected) ?? [];
     const host = kind === "host" ? Number(name) : undefined;
+    const { batch } = frame;
     const held = page.hosts.values.map((values) => values[0] ?? []);
     const detail = detailOf(frame.state_map, selected);
     const { title, words, pairs } = detail ?? wholeOf(frame, held.at(-1)?.length ?? 0, host);
-    const did = detail && host === undefined ? [] : didPairs(page, frame.batch, host);
+    const did = detail && host === undefined ? [] : didPairs(page, batch, host);
     this.shown.replaceChildren(make("h2", "", title), words ? make("p", "", words) : "");
     if (host !== undefined) {
-      const now = held[page.hosts.batch.indexOf(frame.batch)] ?? [];
+      const now = held[page.hosts.batch.indexOf(batch)] ?? [];
       did.splice(1, 0, ["mean of all hosts", count(sum(now) / Math.max(1, now.length))]);
       this.shown.append(meter([(now[host] ?? 0) / Math.max(1, ...held.flat()), "accent"]));
     }
     this.shown.append(listed("braid-pairs", [...did, ...pairs]));
-    if (host !== undefined) {
-      this.offer("Blocks on this host", () => ({ host, batch: this.here() }));
-    } else if (kind && detail) {
-      this.offer("What serves it", () => ({ query: name, batch: this.here() }));
-    }
+    if (host !== undefined) this.offer("Blocks on this host", { host, batch });
+    else if (kind && detail) this.offer("What serves it", { query: name, batch });
     this.touches.show(selected ? page.touches : [], selected, held.at(-1)?.[Number(name)] ?? 0);
-    this.rest.replaceChildren(...conditionPart(page, frame), ...secondsPart(page, frame.batch));
+    this.rest.replaceChildren(...conditionPart(page, frame), ...secondsPart(page, batch));
   }
 
   /** Offers to ask about a place. */
-  private offer(text: string, place: () => Place): void {
+  private offer(text: string, place: Place): void {
     const { ask } = this;
-    if (ask) pressed(this.shown, text, () => ask(place()));
+    if (ask) pressed(this.shown, text, () => ask(place));
   }
 }
 
