@@ -13,20 +13,13 @@ from playwright.sync_api import expect
 ROOT = Path(__file__).parents[2]
 DIFFUSION, RING = "02_load_diffusion.ipynb", "03_psp_ring.ipynb"
 SOON = 60_000
-PLOT = ".jp-OutputArea .js-plotly-plot:visible"
-"""The front chart; outside of cells, plotly draws each chart a second time to make a picture."""
-CLEAR = """() => {
-  const plots = [...document.querySelectorAll(".jp-Notebook .js-plotly-plot")].filter((e) => e.checkVisibility());
-  const box = (e) => e.getBoundingClientRect();
-  const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom - 1 && b.top < a.bottom - 1;
-  const clear = (plot) => {
-    const texts = [...plot.querySelectorAll(".gtitle, .annotation-text")].map(box);
-    return texts.every((a, k) => texts.slice(k + 1).every((b) => !meet(a, b)) && a.right <= box(plot).right + 1);
-  };
-  const notes = plots.filter((plot) => plot.querySelectorAll(".annotation-text").length > 1);
-  return notes.length > 0 && plots.every(clear);
+PLOT = ".jp-OutputArea .braid-chart:visible"
+FITTED = """() => {
+  const places = [...document.querySelectorAll(".jp-Notebook .braid-plot")].filter((e) => e.checkVisibility());
+  return places.length > 0 && places.every(
+    (place) => place.querySelector(".main-svg")?.clientWidth === place.clientWidth);
 }"""
-"""Returns whether the titles and notes of charts and their panels do not overlap."""
+"""Returns whether the figures of charts are drawn as wide as their places."""
 
 
 LONG = """(label) => {
@@ -36,7 +29,7 @@ LONG = """(label) => {
 """Returns whether a long state text of a panel is fully visible."""
 
 BELOW = """(below) => {
-  const [first, second] = [...document.querySelectorAll(".jp-OutputArea .js-plotly-plot .annotation-text")]
+  const [first, second] = [...document.querySelectorAll(".jp-OutputArea .braid-panels figcaption")]
     .filter((e) => e.checkVisibility()).map((e) => e.getBoundingClientRect());
   return second !== undefined && second.top > first.bottom + 100 === below;
 }"""
@@ -130,13 +123,13 @@ def test_panels_stand_below_each_other_in_a_narrow_notebook(
     notebook = opened(prepared(lab, "04_state_slices.ipynb", cells, dict(overhead=1.0)))
     page = notebook.page
     notebook.run_all()
-    title = page.locator(f"{PLOT} .annotation-text").nth(1)
-    expect(title).to_have_text("comparisons per second (modelled)", timeout=SOON)
+    title = page.locator(f"{PLOT} figcaption").nth(1)
+    expect(title).to_have_text("comparisons per second", timeout=SOON)
     page.wait_for_function(BELOW, arg=False, timeout=60_000)
     page.evaluate("window.jupyterapp.commands.execute('application:toggle-left-area')")
     page.set_viewport_size({"width": 420, "height": 1000})
     page.wait_for_function(BELOW, arg=True, timeout=60_000)
-    page.wait_for_function(CLEAR, timeout=60_000)
+    page.wait_for_function(FITTED, timeout=60_000)
     assert page.locator(".braid-panel .widget-hbox > .widget-label").evaluate(LONG), (
         "no text is cut"
     )

@@ -21,12 +21,12 @@ from braid_lab.reports.report_summary import render_page_top
 from braid_lab.reports.run_description import describe_run
 from braid_widgets.base import line_charts
 from braid_widgets.cockpit.page import static_html
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 from plotly.subplots import make_subplots
 
 COLOURS = """([selector]) => {
   const style = (e) => getComputedStyle(e), text = document.querySelector(selector);
-  return [style(document.body).backgroundColor, selector.startsWith("text") ? style(text).fill : style(text).color];
+  return [style(document.body).backgroundColor, selector.endsWith("text") ? style(text).fill : style(text).color];
 }"""
 
 
@@ -60,7 +60,7 @@ def short(tmp_path_factory: pytest.TempPathFactory) -> str:
     own.add_scatter(x=[1, 2], y=[3, 4], row=1, col=1).add_scatter(x=[1, 2], y=[4, 3], row=1, col=2)
     plain = own.to_html(include_plotlyjs=False, full_html=False, div_id="own")
     words, drawn = nbformat.v4.new_markdown_cell("Some words."), nbformat.v4.new_code_cell("")
-    html = (chart.to_html(True, "ours"), plain)
+    html = (chart.to_html(), plain)
     drawn.outputs = [nbformat.v4.new_output("display_data", {"text/html": each}) for each in html]
     return written(tmp_path_factory.mktemp("short"), words, drawn)
 
@@ -71,8 +71,9 @@ def test_text_can_be_read_in_either_scheme(browser: Browser, short: str, scheme:
     report = context.new_page()
     report.goto(short)
     open_folds(report)
-    report.wait_for_selector("text.gtitle")
-    for selector in (".jp-RenderedMarkdown p", "text.gtitle", "text.xtitle", "text.ytitle"):
+    report.wait_for_selector(".braid-plot text")
+    shown = (".braid-chart > b", ".braid-panels p", ".braid-panels span", ".braid-plot text")
+    for selector in (".jp-RenderedMarkdown p", *shown):
         ground, text = (luminance(c) for c in report.evaluate(COLOURS, [selector]))
         assert (ground > 0.5) == (scheme == "light"), "the page's ground"
         assert (max(ground, text) + 0.05) / (min(ground, text) + 0.05) >= 3.9, (
@@ -123,27 +124,28 @@ def test_a_chart_of_the_readers_own_stays_as_it_is_beside_one_of_ours(
     report = context.new_page()
     report.goto(short)
     open_folds(report)
-    report.wait_for_selector("#own .gtitle, #own .annotation-text")
-    own, ours = (report.evaluate(LAID, id) for id in ("own", "ours"))
+    report.wait_for_selector("#own .annotation-text")
+    ours, own = report.locator(".braid-plot .main-svg").first, report.evaluate(LAID, "own")
+    expect(ours).to_be_visible()
+    assert (ours.bounding_box() or {})["width"] > 800
     report.set_viewport_size({"width": 420, "height": 900})
-    report.wait_for_function(f"(before) => ({LAID})('ours') !== before", arg=ours)
+    report.wait_for_function(
+        "document.querySelector('.braid-plot .main-svg').getBoundingClientRect().right < 420"
+    )
     assert report.evaluate(LAID, "own") == own
     context.close()
 
 
-TEXTS = """() => [...document.querySelectorAll(".main-svg text")].map((e) => {
+TEXTS = """() => [...document.querySelectorAll(
+  ".main-svg text, .braid-chart :is(b, p, button, span)")].map((e) => {
   const { left, top, right, bottom } = e.getBoundingClientRect();
   return [e.textContent, left, top, right, bottom];
 }).filter(([text, left, top, right]) => text && right > left)"""
 
 
-LAID_OUT = f"""() => {{
-  const texts = ({TEXTS})();
-  return !texts.some((a, k) => texts.slice(0, k).some((b) =>
-    Math.min(a[3], b[3]) - Math.max(a[1], b[1]) > 1
-    && Math.min(a[4], b[4]) - Math.max(a[2], b[2]) > 1));
-}}"""
-"""Whether no two texts overlap: charts are laid out soon after their section is opened."""
+DRAWN = """() => [...document.querySelectorAll(".braid-plot")].every(
+  (place) => place.querySelector(".main-svg")?.clientWidth === place.clientWidth)"""
+"""Whether each figure is as wide as its place."""
 
 
 def overlapping(texts: list[list[Any]]) -> list[tuple[str, str]]:
@@ -167,7 +169,7 @@ def panels(tmp_path_factory: pytest.TempPathFactory) -> str:
         for tall in (0.025, 0.1, 0.4)
     ]
     data = pd.DataFrame(rows, columns=["x", "kind", "windows", "share", "y"])
-    look = dict(x="x", y="y", color="kind", facet_col="windows", facet_row="share", height=680)
+    look = dict(x="x", y="y", color="kind", facet_col="windows", facet_row="share")
     title = "Results per 1000 comparisons, of the queries together, mean of the seeds (counted)"
     charts = [line_charts.line_chart(data, title, "per 1000", **look)]
     one = (data["kind"] == "one of these") & (data["windows"] == "uniform")
@@ -188,11 +190,18 @@ def test_texts_of_a_chart_with_many_panels_lie_over_nothing(
     report = context.new_page()
     report.goto(panels)
     open_folds(report)
-    report.wait_for_function(LAID_OUT)
+    report.wait_for_function(DRAWN)
     texts = report.evaluate(TEXTS)
-    assert len(texts) > 40 and overlapping(texts) == []
+    assert len(texts) > 100 and overlapping(texts) == []
     assert all(left >= 0 and right <= width for _, left, _, right, _ in texts), "nothing is cut"
     assert report.evaluate("document.documentElement.scrollWidth") <= width
+    first = report.locator(".braid-keys > button").first
+    curves = report.locator(".braid-plot .scatterlayer .js-line")
+    expect(curves).to_have_count(27)
+    first.press("Enter")
+    expect(curves).to_have_count(18)
+    first.press("Enter")
+    expect(curves).to_have_count(27)
     context.close()
 
 

@@ -45,7 +45,7 @@ BODY = [
     "import IntSlider",
     "import pandas as pd\nfrom braid_widgets.base.charts import Chart\nfrom braid_widgets.base.display "
     "import display_view\n"
-    "display_view(Chart('line', go.Figure(go.Scatter(y=[1, hosts])), pd.DataFrame({'y': [1, hosts]})))",
+    "display_view(Chart('line', {'': go.Figure(go.Scatter(y=[1, hosts]))}, pd.DataFrame({'y': [1, hosts]})))",
     "display(IntSlider())\nprint('noise', file=sys.stderr)",
     "print(f'{skew=} {hosts=} {workload=} {live=}')",
     "def check():\n    assert skew <= 1, 'skew is too high'\ncheck()",
@@ -97,7 +97,7 @@ def test_a_report_is_one_page_that_loads_nothing(
         "nbconvert's own loads"
     )
     assert "skew=1.0 hosts=9 workload='a=b' live=True" in html.replace("&#39;", "'")
-    assert "Plotly.newPlot" in html and "A small report" in html and "All of it. So." in html
+    assert 'class="braid-plot"' in html and "A small report" in html and "All of it. So." in html
     assert "skew is too high" not in html, "no code"
     assert "noise" not in html and "In&nbsp;" not in html and "widget-view+json" not in html
     history = page.with_name("small.history.jsonl")
@@ -121,7 +121,7 @@ def test_a_check_that_fails_is_shown_and_the_page_is_written_so_far(
     ), "and nothing else: cron sends a mail of it"
     html = page.read_text()
     assert "<h1>1 of 1 checks failed.</h1>" in html and 'class="braid-report-alarm"' in html
-    assert "AssertionError: skew is too high" in html and "Plotly.newPlot" in html
+    assert "AssertionError: skew is too high" in html and 'class="braid-plot"' in html
     assert told.out.endswith("; 0 of 1 checks passed, and it was broken off\n")
     verdict = json.loads(page.with_suffix(".json").read_text())["verdict"]
     assert (verdict["passed"], verdict["total"]) == (0, 1) and "too high" in verdict["error"]

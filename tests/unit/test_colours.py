@@ -47,13 +47,16 @@ def test_a_scheme_has_one_colour_in_all_charts():
     wide = pd.DataFrame({"other": [1.0], "CTR": [2.0]}, index=[1])
     seen = {
         line_charts.line_chart(tidy, "t", "u", x="x", y="y", color="scheme")
-        .figure.data[0]
+        .panels[""]
+        .data[0]
         .line.color,
         line_charts.bar_chart(tidy, "t", "u", x="x", y="y", color="scheme")
-        .figure.data[0]
+        .panels[""]
+        .data[0]
         .marker.color,
-        line_charts.panel_chart("t", "x", {"p": wide}).figure.data[1].line.color,
+        line_charts.panel_chart("t", "x", {"p": wide}).panels["p"].data[1].line.color,
     }
     assert seen == {colors.scheme_color("CTR")}
-    first, second = line_charts.line_chart(tidy, "t", "u", x="x", y="y", color="scheme").figure.data
+    chart = line_charts.line_chart(tidy, "t", "u", x="x", y="y", color="scheme")
+    first, second = chart.panels[""].data
     assert first.line.color != second.line.color

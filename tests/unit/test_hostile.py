@@ -252,7 +252,12 @@ def test_there_are_views() -> None:
 
 
 def test_pages_and_errors_show_text_as_text(tmp_path: Path) -> None:
-    chart = Chart(HURT, go.Figure(), pd.DataFrame({HURT: [HURT]}))
+    chart = Chart(
+        HURT,
+        {HURT: go.Figure(go.Bar(name=HURT, x=[HURT]), dict(xaxis_title=HURT, yaxis_title=HURT))},
+        pd.DataFrame({HURT: [HURT]}),
+        HURT,
+    )
     page = chart.save(tmp_path / "chart.html").read_text(encoding="utf-8").replace(plotly_js(), "")
     steps = Stepper(hurt_steps()).to_html()
     listing = TextTable(pd.DataFrame({HURT: [HURT]}), 0, HURT).to_html()

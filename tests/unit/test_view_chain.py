@@ -88,13 +88,10 @@ def test_the_merge_graph_has_every_edge_and_shows_the_shortest_path():
     assert (
         shown.data["cost_modelled"]
         .map(merge_graph._format_cost)
-        .isin(shown.figure.data[1].text + shown.figure.data[3].text)
+        .isin(shown.panels[""].data[1].text + shown.panels[""].data[3].text)
         .all()
     )
-    assert (
-        "(modelled)" in shown.figure.layout.title.text
-        and f"keeps {len(best)} of 5" in shown.figure.layout.title.text
-    )
+    assert "(modelled)" in shown.name and f"keeps {len(best)} of 5" in shown.note
 
 
 def test_what_is_typed_becomes_windows_and_selections():
@@ -224,10 +221,7 @@ def test_queries_are_modelled_by_the_equations():
     assert "partition" not in strategy_costs(
         costs.SharedLoad.from_queries(asked[:1], 20.0, 0.3, 0.05), (5.0,)
     )
-    assert all(
-        "modelled" in c.figure.layout.title.text
-        for c in strategy_charts(asked, "rs", 20.0, 0.3, 0.05, 2.5)
-    )
+    assert all("modelled" in c.name for c in strategy_charts(asked, "rs", 20.0, 0.3, 0.05, 2.5))
     with pytest.raises(ValueError, match="every query has a selection"):
         costs.SharedLoad.from_queries(asked[3:], 20.0, 0.3, 0.05)
 

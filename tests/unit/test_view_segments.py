@@ -14,19 +14,21 @@ from braid_widgets.diffusion.panel import DiffusionPanel
 def test_a_series_looks_alike_in_every_panel():
     one, two = pd.DataFrame({"a": [1, 2], "b": [3, 4]}), pd.DataFrame({"b": [5, 6]})
     chart = line_charts.panel_chart("t", "x", {"one": one, "two": two}, names=("z", "a", "b"))
-    a, b, again = chart.figure.data
-    assert b.line.color == again.line.color != a.line.color and not again.showlegend
+    a, b, again = [curve for figure in chart.panels.values() for curve in figure.data]
+    assert b.line.color == again.line.color != a.line.color
+    assert b.marker.symbol == again.marker.symbol != a.marker.symbol
+    assert chart.to_html(first=False).count("data-name=") == 2, "each once in the legend"
     assert set(chart.data["quantity"]) == {"one", "two"} and len(chart.data) == 6
 
 
 @pytest.mark.parametrize(("high", "marks"), [(4.5, None), (22, "D2"), (2200, 1)])
 def test_a_logarithmic_axis_has_marks_for_close_values_too_and_not_too_many(high, marks):
     tidy = pd.DataFrame({"x": [1, 2], "y": [2.2, high]})
-    plot = line_charts.line_chart(tidy, "t", "u", x="x", y="y", log_y=True).figure
+    plot = line_charts.line_chart(tidy, "t", "u", x="x", y="y", log_y=True).panels[""]
     assert (plot.layout.xaxis.dtick, plot.layout.yaxis.dtick) == (None, marks)
     side = pd.DataFrame({"one": [2.2, high]}, index=[1, 2])
-    plot = line_charts.panel_chart("t", "x", {"u": side, "v": side * 0 + 1}, log=True).figure
-    assert (plot.layout.yaxis.dtick, plot.layout.yaxis2.dtick) == (marks, None)
+    chart = line_charts.panel_chart("t", "x", {"u": side, "v": side * 0 + 1}, log=True)
+    assert [plot.layout.yaxis.dtick for plot in chart.panels.values()] == [marks, None]
 
 
 def panel(**more):

@@ -14,19 +14,9 @@ import ipywidgets as W
 from braid.core.event_jsonl import LOGGER
 from IPython.display import HTML, display
 
-from braid_widgets.base.charts import Chart
-from braid_widgets.base.interactivity import execute_request, is_headless, resize_script
+from braid_widgets.base.charts import Chart, claim_library
+from braid_widgets.base.interactivity import execute_request, is_headless
 from braid_widgets.base.static_fallback import LATER, StaticFallback
-
-
-class _Page:
-    """The process-wide state of the page: whether plotly.js and the resize script are on it, and
-    the number of charts.
-    """
-
-    has_plotly = False
-    fits = False
-    charts = 0
 
 
 def static_html(view: Any) -> str:
@@ -34,11 +24,7 @@ def static_html(view: Any) -> str:
 
     Only the first chart of the process includes plotly.js.
     """
-    if not isinstance(view, Chart):
-        return str(view.to_html())
-    first, _Page.has_plotly = not _Page.has_plotly, True
-    _Page.charts += 1
-    return view.to_html(first, f"chart-{_Page.charts}")
+    return str(view.to_html(*[claim_library()] if isinstance(view, Chart) else []))
 
 
 def display_view(view: Any) -> None:
@@ -48,9 +34,6 @@ def display_view(view: Any) -> None:
     """
     if not is_headless():
         display(view)  # type: ignore[no-untyped-call]
-        if isinstance(view, Chart) and not _Page.fits:
-            _Page.fits = True
-            display(HTML(resize_script()))  # type: ignore[no-untyped-call]
         return
     data = {"braid": view.to_dict()} if hasattr(view, "to_dict") else None
     display(HTML(static_html(view)), metadata=data)  # type: ignore[no-untyped-call]

@@ -2,29 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
-import plotly.express as px
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
+from plotly.colors import diverging, make_colorscale, sequential
 
 from braid_widgets.base import colors
-from braid_widgets.base.charts import TEMPLATE, Chart
+from braid_widgets.base.charts import SYMBOLS, Chart
 
-SYMBOLS = (
-    "circle",
-    "square",
-    "diamond",
-    "circle-open",
-    "square-open",
-    "triangle-up",
-    "x",
-    "cross",
-)
-"""Marker symbols, so that curves differ without color too."""
+DASHES = ("solid", "dot", "dash", "longdash", "dashdot")
+_DENSE = 30
+"""Maximum number of points of a curve with markers."""
+
+
+def line_chart(data: pd.DataFrame, title: str, unit: str, **look: Any) -> Chart:
+    """Return a line chart of a tidy frame; ``look`` as for ``bar_chart``, without ``barmode``."""
+    return bar_chart(data, title, unit, barmode="", **look)
+
+
+def bar_chart(
+    data: pd.DataFrame,
+    title: str,
+    unit: str,
+    *,
+    x: str,
+    y: str,
+    color: str | None = None,
+    line_dash: str | None = None,
+    facet_row: str | None = None,
+    facet_col: str | None = None,
+    labels: Mapping[str, str] | None = None,
+    log_x: bool = False,
+    log_y: bool = False,
+    error_y: str | None = None,
+    error_y_minus: str | None = None,
+    barmode: str = "group",
+    names: Sequence[Any] = (),
+    shades: Sequence[str] = colors.STREAMS,
+    has_own_scales: bool = False,
+) -> Chart:
+    """Return a bar chart of a tidy frame, with a panel for each combination of facets.
+
+    - ``x``, ``y``, ``color``, ``line_dash``, ``facet_row``, ``facet_col``, ``error_y``,
+      ``error_y_minus``: columns.
+    - ``labels``: names to show, by column; a facet without a name is shown by its values.
+    - ``barmode``: "group", "stack" or "relative".
+    - ``names``: all names of series; charts with the same ``names`` style each series alike.
+    - ``shades``: colors of series that are not schemes.
+    - ``has_own_scales``: give each panel its own y axis; by default all include the same values.
+    """
+    labels = labels or {}
+    facets = [column for column in (facet_row, facet_col) if column]
+    kinds = [column for column in dict.fromkeys((color, line_dash)) if column]
+    series = [*dict.fromkeys([*names, *(data[color] if color else ())])]
+    dashes = [*data[line_dash].unique()] if line_dash else []
+    chosen = _choose_colors(series, shades)
+    panels = {}
+    for values, part in _split_rows(data, facets):
+        named = [(labels.get(column, column), v) for column, v in zip(facets, values, strict=True)]
+        heading = " · ".join(f"{label} = {v}" if label else f"{v}" for label, v in named)
+        figure = panels[heading] = go.Figure(layout=dict(barmode=barmode or None))
+        figure.update_xaxes(_make_axis(labels.get(x, x), data[x], log_x))
+        figure.update_yaxes(_make_axis(unit, (part if has_own_scales else data)[y], log_y))
+        if has_own_scales:
+            figure.update_yaxes(rangemode="tozero")
+        elif facets:
+            figure.update_yaxes(autorangeoptions_include=[data[y].min(), data[y].max()])
+        for kind, rows in _split_rows(part, kinds):
+            name = ", ".join(map(str, kind)) or unit
+            curve = dict(x=rows[x].tolist(), y=rows[y].tolist(), name=name)
+            if error_y and rows[error_y].notna().any():
+                minus = rows[error_y_minus].tolist() if error_y_minus else None
+                curve |= dict(error_y=dict(array=rows[error_y].tolist(), arrayminus=minus))
+            shade = chosen[kind[0]] if color else shades[0]
+            if barmode:
+                figure.add_bar(marker_color=shade, **curve)
+            else:
+                dash = DASHES[dashes.index(kind[-1]) % len(DASHES)] if dashes else "solid"
+                place = series.index(kind[0]) if color else 0
+                figure.add_scatter(
+                    line=dict(color=shade, dash=dash),
+                    marker=dict(symbol=SYMBOLS[place % len(SYMBOLS)], size=7),
+                    mode="lines" if len(rows) > _DENSE else "lines+markers",
+                    **curve,
+                )
+    return Chart(title, panels, data, columns=data[facet_col].nunique() if facet_col else 3)
 
 
 def panel_chart(
@@ -34,98 +98,19 @@ def panel_chart(
     log: bool = False,
     names: Sequence[str] = (),
 ) -> Chart:
-    """Return a chart with one panel per quantity and one curve per series.
+    """Return a line chart with one panel per quantity and one curve per series.
 
     - ``panels``: a table by name (with unit) of its quantity, with a row per x and a column per
       series.
     - ``log``: make the y axes logarithmic. Each panel has its own axis.
-    - ``names``: all names of series; charts with the same ``names`` style each series alike.
+    - ``names``: all names of series, as in ``bar_chart``.
     """
-    plot = make_subplots(1, len(panels), subplot_titles=list(panels), horizontal_spacing=0.1)
-    series = list(
-        dict.fromkeys([*names, *(name for table in panels.values() for name in table.columns)])
-    )
-    labels: set[str] = set()
-    for place, table in enumerate(panels.values(), 1):
-        for name in table.columns:
-            k = series.index(name)
-            plot.add_trace(_style_line(table[name], name, k, name not in labels), row=1, col=place)
-            labels.add(name)
-        plot.update_xaxes(title=x, row=1, col=place)
-        plot.update_yaxes(
-            type="log" if log else "linear",
-            rangemode="normal" if log else "tozero",
-            row=1,
-            col=place,
-        )
-        plot.for_each_yaxis(partial(_thin_log_ticks, values=table.stack()), row=1, col=place)
-    plot.update_layout(
-        template=TEMPLATE,
-        title=dict(text=title, y=0.97, yanchor="top"),
-        height=470,
-        margin=dict(t=90, b=120),
-    )
-    plot.update_layout(legend=dict(orientation="h", y=-0.2, yanchor="top"))
-    long = [
+    long = pd.concat(
         t.melt(var_name="series", ignore_index=False).reset_index(names=x).assign(quantity=n)
         for n, t in panels.items()
-    ]
-    return Chart(title, plot, pd.concat(long, ignore_index=True))
-
-
-def _style_line(values: pd.Series, name: str, k: int, legend: bool) -> go.Scatter:
-    dense = len(values) > 30
-    return go.Scatter(
-        x=values.index.tolist(),
-        y=values.tolist(),
-        name=name,
-        legendgroup=name,
-        showlegend=legend,
-        line=dict(color=colors.scheme_color(name, k)),
-        mode="lines" if dense else "lines+markers",
-        marker=dict(symbol=SYMBOLS[k % len(SYMBOLS)], size=8),
     )
-
-
-def _choose_colors(data: pd.DataFrame, look: Mapping[str, Any]) -> dict[str, Any]:
-    """Return colors of the palette; a scheme has the same color in every chart."""
-    if look.get("color") not in data.columns or data[look["color"]].dtype.kind in "fiu":
-        return {"color_discrete_sequence": colors.STREAMS}
-    names = [str(name) for name in dict.fromkeys(data[look["color"]])]
-    fixed = {name: colors.scheme_color(name) for name in names if name in colors.SCHEMES}
-    rest = [c for c in colors.STREAMS if c not in fixed.values()]
-    return {"color_discrete_map": fixed, "color_discrete_sequence": rest}
-
-
-def line_chart(data: pd.DataFrame, title: str, unit: str, **look: Any) -> Chart:
-    """Return a line chart of a tidy frame; ``look`` goes to ``plotly.express.line``, with x and
-    y.
-    """
-    look = {"markers": True, "height": 420, **_choose_colors(data, look), **look}
-    look["labels"] = {look["y"]: unit, **look.get("labels", {})}
-    plot = px.line(data, title=title, template=TEMPLATE, **look)
-    plot.for_each_xaxis(lambda axis: _thin_log_ticks(axis, data[look["x"]]))
-    plot.for_each_yaxis(lambda axis: _thin_log_ticks(axis, data[look["y"]]))
-    return Chart(title, plot, data)
-
-
-def _thin_log_ticks(axis: Any, values: pd.Series) -> None:
-    """Label 2 and 5 between the decades of a logarithmic axis if there are few decades.
-
-    Over many decades only the decades are labeled, not all nine digits. If the values are so close
-    that neither may be in range, plotly chooses the labels.
-    """
-    if axis.type != "log" or not len(positive := values[values > 0]):
-        return
-    if (ratio := positive.max() / positive.min()) >= 5:
-        axis.dtick = "D2" if ratio < 100 else 1
-
-
-def bar_chart(data: pd.DataFrame, title: str, unit: str, **look: Any) -> Chart:
-    """Return a bar chart of a tidy frame; ``look`` goes to ``plotly.express.bar``, with x and y."""
-    look = {"barmode": "group", "height": 400, **_choose_colors(data, look), **look}
-    look["labels"] = {look["y"]: unit, **look.get("labels", {})}
-    return Chart(title, px.bar(data, title=title, template=TEMPLATE, **look), data)
+    look = dict(x=x, y="value", color="series", facet_col="quantity", labels={"quantity": ""})
+    return line_chart(long, title, "", log_y=log, names=names, has_own_scales=True, **look)
 
 
 def heat_maps(
@@ -145,18 +130,52 @@ def heat_maps(
     - ``high``: the maximum of values that are a saved share, from 0.
     - ``middle``: makes values a ratio, blue below it and red above.
     """
-    plot = make_subplots(
-        1, len(panels), subplot_titles=list(panels), shared_yaxes=True, horizontal_spacing=0.03
-    )
-    for place, chosen in enumerate(panels.values(), 1):
+    shades = diverging.RdBu[::-1] if middle else sequential.Viridis
+    figures = {}
+    for heading, chosen in panels.items():
         grid = data[chosen].pivot(index=y[0], columns=x[0], values=value)
-        axes = dict(x=grid.columns.tolist(), y=grid.index.tolist())
-        heat = go.Heatmap(z=grid.to_numpy().tolist(), coloraxis="coloraxis", **axes)
-        plot.add_trace(heat, row=1, col=place)
-        plot.update_xaxes(title=x[1], row=1, col=place)
-    plot.update_yaxes(title=y[1], col=1)
-    bar = dict(title="ratio") if middle else dict(title="saved", tickformat=".0%")
-    scale = dict(colorscale="RdBu_r" if middle else "Viridis", cmin=0, cmax=high, cmid=middle)
-    plot.update_layout(coloraxis=scale | dict(colorbar=bar), template=TEMPLATE)
-    plot.update_layout(title=title, height=400, margin_t=90)
-    return Chart(title, plot, data)
+        figures[heading] = go.Figure(layout=dict(xaxis_title=x[1], yaxis_title=y[1])).add_heatmap(
+            z=grid.to_numpy().tolist(),
+            x=grid.columns.tolist(),
+            y=grid.index.tolist(),
+            name=f"ratio, 0 to {high:g}" if middle else f"saved, 0 to {high:.0%}",
+            colorscale=make_colorscale(shades),
+            zmin=0,
+            zmid=middle,
+            zmax=high,
+            showscale=False,
+        )
+    return Chart(title, figures, data)
+
+
+def _split_rows(
+    data: pd.DataFrame, columns: Sequence[str]
+) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
+    """Yield the rows by the values of the columns, in the order of their first appearance."""
+    if not columns:
+        yield (), data
+        return
+    for value in data[columns[0]].unique():
+        for values, rows in _split_rows(data[data[columns[0]] == value], columns[1:]):
+            yield (value, *values), rows
+
+
+def _choose_colors(names: Sequence[Any], shades: Sequence[str]) -> dict[Any, str]:
+    """Return a color by name; a scheme has the same color in every chart."""
+    fixed = {name: colors.scheme_color(name) for name in names if name in colors.SCHEMES}
+    rest = [shade for shade in shades if shade not in fixed.values()] or shades
+    free = [name for name in names if name not in fixed]
+    return fixed | {name: rest[k % len(rest)] for k, name in enumerate(free)}
+
+
+def _make_axis(title: str, values: pd.Series, is_log: bool) -> dict[str, Any]:
+    """Return an axis; a logarithmic one has labels at 2 and 5 if there are few decades.
+
+    Over many decades only the decades are labeled, not all nine digits. If the values are so close
+    that neither may be in range, plotly chooses the labels.
+    """
+    if not is_log:
+        return dict(title=title)
+    positive = values[values > 0]
+    ratio = positive.max() / positive.min() if len(positive) else 1
+    return dict(title=title, type="log", dtick=None if ratio < 5 else "D2" if ratio < 100 else 1)

@@ -10,7 +10,7 @@ from typing import Any
 import plotly.graph_objects as go
 from braid_lab.common.printed_numbers import PrintedFigure
 
-from braid_widgets.base.charts import GREY, Chart
+from braid_widgets.base.charts import GREY, Chart, get_trace_color
 
 LABEL = "printed in the paper"
 READ = f"{LABEL}, as we read it"
@@ -26,35 +26,30 @@ def add_printed_values(
 
     Raises ValueError if the chart has no such panel, or no curve that a printed value names.
     """
-    in_panel = [t for t in chart.figure.data if _is_in_panel(t, panel, facets)]
-    if not in_panel:
+    named = {f"{label} = {value}" for label, value in facets.items()}
+    panels = {
+        heading: _draw_below(chart.name, figure, printed)
+        for place, (heading, figure) in enumerate(chart.panels.items(), 1)
+        if panel in (0, place) and named <= {*heading.split(" · ")}
+    }
+    if not panels:
         raise ValueError(f"{chart.name} has no panel {panel or facets}")
-    drawn: list[Any] = []
-    for axis in dict.fromkeys(t.xaxis for t in in_panel):
-        on_axis = [t for t in in_panel if t.xaxis == axis]
-        drawn += [mark for each in printed for mark in _make_traces(chart.name, each, on_axis)]
-    labels: set[str] = set()
-    for mark in drawn:
-        mark.showlegend = mark.name not in labels
-        labels.add(mark.name)
-    bars = [t for t in drawn if t.type == "bar"]
-    below = [t for t in drawn if t.type != "bar"]
-    figure = go.Figure([*below, *chart.figure.data, *bars], chart.figure.layout)
-    return replace(chart, figure=figure)
+    return replace(chart, panels={**chart.panels, **panels})
+
+
+def _draw_below(chart: str, figure: go.Figure, printed: Sequence[PrintedFigure]) -> go.Figure:
+    """Return the figure with printed values below its curves, and beside its bars."""
+    drawn = [mark for each in printed for mark in _make_traces(chart, each, figure.data)]
+    bars = [mark for mark in drawn if mark.type == "bar"]
+    below = [mark for mark in drawn if mark.type != "bar"]
+    return go.Figure([*below, *figure.data, *bars], figure.layout)
 
 
 def _as_list(values: Any) -> list[Any]:
     return [] if values is None else list(values)
 
 
-def _is_in_panel(trace: Any, panel: int, facets: dict[str, Any]) -> bool:
-    if panel and (trace.xaxis or "x") != ("x" if panel == 1 else f"x{panel}"):
-        return False
-    template = f"{trace.hovertemplate or ''}<"
-    return all(f"{label}={value}<" in template for label, value in facets.items())
-
-
-def _make_traces(chart: str, one: PrintedFigure, traces: list[Any]) -> Iterator[Any]:
+def _make_traces(chart: str, one: PrintedFigure, traces: Sequence[Any]) -> Iterator[Any]:
     """Return the traces of one printed series in one panel."""
     named = {t.name: t for t in traces}
     for name in filter(None, (one.series, one.measure)):
@@ -64,12 +59,9 @@ def _make_traces(chart: str, one: PrintedFigure, traces: list[Any]) -> Iterator[
     label = READ if one.interpretation else LABEL
     look = dict(
         name=f"{one.series}, {label}" if about is not None else label,
-        xaxis=traces[0].xaxis,
-        yaxis=traces[0].yaxis,
         hovertemplate=f"{_format_hover_text(one)}<extra>{label}</extra>",
-        legendgroup=f"{LABEL}: {one.series}",
     )
-    shade = GREY if about is None else _get_trace_color(about)
+    shade = GREY if about is None else get_trace_color(about)
     if not one.y:
         yield from _make_vertical_bands(one, traces, look)
         return
@@ -100,7 +92,7 @@ def _format_hover_text(one: PrintedFigure) -> str:
 
 
 def _compute_value_ranges(
-    one: PrintedFigure, traces: list[Any], named: dict[Any, Any]
+    one: PrintedFigure, traces: Sequence[Any], named: dict[Any, Any]
 ) -> tuple[list[Any], list[float], list[float]]:
     """Return the positions on the x axis and the printed range at each.
 
@@ -122,7 +114,7 @@ def _compute_value_ranges(
 
 
 def _make_vertical_bands(
-    one: PrintedFigure, traces: list[Any], look: dict[str, Any]
+    one: PrintedFigure, traces: Sequence[Any], look: dict[str, Any]
 ) -> Iterator[go.Scatter]:
     """Return a line across the panel at one position, a band between two."""
     heights = [v for t in traces for v in _as_list(t.y) if v == v and v is not None]
@@ -138,9 +130,3 @@ def _make_vertical_bands(
             line=dict(color=GREY, width=2, dash="dot"),
             **look,
         )
-
-
-def _get_trace_color(trace: Any) -> str:
-    """Return the color of a reproduced curve."""
-    of = trace.marker.color if trace.type == "bar" else trace.line.color
-    return str(of or GREY)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from html import escape
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 from braid.core.run_events import BatchCommitted
-from plotly.subplots import make_subplots
 
-from braid_widgets.base import colors
-from braid_widgets.base.charts import BELOW, GREY, TEMPLATE, Chart
+from braid_widgets.base import colors, line_charts
+from braid_widgets.base.charts import Chart
 from braid_widgets.base.run_view import fold_events
 
 
@@ -98,52 +97,45 @@ def _format_value(value: float | str) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:,.3g}"
 
 
+_BARS = (
+    ("mean stored per host", "Stored per host at the end: tuples", colors.RATIO),
+    ("most stored on a host", "Stored per host at the end: tuples", colors.BOUND),
+    ("tuples sent", "Sent and moved in all: tuples", colors.THROUGHPUT),
+    ("tuples moved", "Sent and moved in all: tuples", colors.MIGRATION),
+    (SPREAD[0], "Median batch, quartiles: seconds", colors.RESULTS),
+)
+"""Columns of the chart, each with its panel and color."""
+
+
 def comparison_chart(runs: Mapping[str, Iterable[Any]]) -> Chart:
     """Return a chart of the loads (mean and maximum), tuples sent and moved, and batch times.
 
-    Batch times are shown with quartiles, if they were measured.
+    Batch times are shown with quartiles, if they were measured. They show the influence of other
+    work on the machine.
     """
-    data = comparison_table(runs)
-    timed = bool(data["median batch (s)"].notna().any())
-    titles = ["Stored per host at the end", "Sent and moved in all", "Median batch, quartiles"][
-        : 2 + timed
-    ]
-    plot = make_subplots(1, len(titles), subplot_titles=titles)
-    bars = [
-        ("mean stored per host", colors.RATIO, 1),
-        ("most stored on a host", colors.BOUND, 1),
-        ("tuples sent", colors.THROUGHPUT, 2),
-        ("tuples moved", colors.MIGRATION, 2),
-        ("median batch (s)", colors.RESULTS, 3),
-    ]
-    for column, colour, place in bars[: 4 + timed]:
-        bar = go.Bar(x=list(data.index), y=data[column].tolist(), name=column, marker_color=colour)
-        if column == SPREAD[0]:
-            bar.error_y = _make_error_bars(data)
-        plot.add_trace(bar, row=1, col=place)
-    for place, unit in enumerate(("tuples", "tuples", "seconds")[: len(titles)], 1):
-        plot.update_yaxes(title=unit, row=1, col=place)
-    kinds = " and ".join(sorted(set(data["clock"]) - {""}))
-    plot.update_layout(
-        template=TEMPLATE,
-        title=dict(text=f"Runs compared ({kinds})", y=0.97, yanchor="top"),
-        height=480,
-    )
-    plot.update_xaxes(tickangle=-45)
-    plot.update_layout(legend=BELOW, margin=dict(t=90, b=150))
-    return Chart("compare", plot, data.reset_index())
-
-
-def _make_error_bars(data: pd.DataFrame) -> dict[str, Any]:
-    """Return error bars from quartile to quartile of a run's batches.
-
-    They show the influence of other work on the machine.
-    """
+    data = comparison_table(runs).reset_index()
     middle, low, high = (data[name] for name in SPREAD)
-    return dict(
-        array=(high - middle).tolist(),
-        arrayminus=(middle - low).tolist(),
-        color=GREY,
-        thickness=1.5,
-        width=4,
+    spread = dict(above=high - middle, below=middle - low)
+    bars = pd.concat(
+        data[["run"]].assign(
+            panel=panel, bar=bar, value=data[bar], **(spread if bar == SPREAD[0] else {})
+        )
+        for bar, panel, _ in _BARS
+        if data[bar].notna().any()
     )
+    kinds = " and ".join(sorted(set(data["clock"]) - {""}))
+    chart = line_charts.bar_chart(
+        bars,
+        f"Runs compared ({kinds})",
+        "",
+        x="run",
+        y="value",
+        color="bar",
+        facet_col="panel",
+        labels=dict(run="", panel=""),
+        error_y="above",
+        error_y_minus="below",
+        shades=[shade for *_, shade in _BARS],
+        has_own_scales=True,
+    )
+    return replace(chart, data=data)

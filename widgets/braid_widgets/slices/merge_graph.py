@@ -6,6 +6,7 @@ Source: Wang 2008, section 7.2, Fig. 7.3.
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ import plotly.graph_objects as go
 from braid.papers.slices import chain_optimizer as slices
 from braid.papers.slices.chain_optimizer import ChainStatistics
 
-from braid_widgets.base.charts import BELOW, GREY, TEMPLATE, Chart
+from braid_widgets.base.charts import GREY, Chart
 from braid_widgets.base.colors import MIGRATION
 
 FEW = 6
@@ -45,89 +46,62 @@ def merge_graph_chart(
     ``cpu_chain``.
     """
     chain = slices.cpu_chain(windows, statistics)
-    table, plot = edge_table(windows, statistics, chain), go.Figure()
-    for chosen, name, colour, wide in (
+    table, nodes = edge_table(windows, statistics, chain), [0.0, *windows]
+    texts = [f"{w:.3g}" for w in nodes]
+    places = list(range(len(nodes)))
+    figure = go.Figure(layout_yaxis_visible=False)
+    figure.update_xaxes(tickvals=places, ticktext=texts, title=f"window ({unit})")
+    figure.update_xaxes(showgrid=False, zeroline=False)
+    for chosen, name, color, width in (
         (False, "other slices", GREY, 1),
         (True, "CPU-Opt chain", MIGRATION, 4),
     ):
         edges = table[table["chosen"] == chosen]
-        if len(edges):
-            plot.add_traces(_make_arc_traces(edges, name, colour, wide, len(windows) <= FEW, unit))
-    ends = [0.0, *windows]
-    texts = [f"{w:.3g}" for w in ends]
-    nodes = dict(size=11 if len(ends) > 14 else 22, color="#2f6fde")
-    plot.add_trace(
-        go.Scatter(
-            x=list(range(len(ends))),
-            y=[0] * len(ends),
-            mode="markers",
-            marker=nodes,
-            showlegend=False,
-            text=[f"w{k} = {t} {unit}" for k, t in enumerate(texts)],
-            hoverinfo="text",
+        faint = 1.0 if chosen else max(0.15, min(0.7, 12 / max(1, len(edges))))
+        look = dict(
+            name=name, opacity=faint, marker_color=color, line=dict(color=color, width=width)
         )
+        _add_edges(figure, edges, unit, len(windows) <= FEW, **look)
+    figure.add_scatter(
+        x=places,
+        y=[0] * len(nodes),
+        mode="markers",
+        marker=dict(size=11 if len(nodes) > 14 else 22, color="#2f6fde"),
+        showlegend=False,
+        text=[f"w{k} = {t} {unit}" for k, t in enumerate(texts)],
+        hoverinfo="text",
     )
-    chosen_cost, all_cost = (
-        slices.chain_cost(chain, windows, statistics),
-        slices.chain_cost(windows, windows, statistics),
-    )
+    costs = [_format_cost(slices.chain_cost(c, windows, statistics)) for c in (chain, windows)]
     note = (
-        f"CPU-Opt keeps {len(chain)} of {len(windows)} slices: {_format_cost(chosen_cost)} "
-        f"comparisons per {unit}, Mem-Opt {_format_cost(all_cost)}"
+        f"CPU-Opt keeps {len(chain)} of {len(windows)} slices: {costs[0]} comparisons per {unit}, "
+        f"Mem-Opt {costs[1]}, C_sys = {statistics.slice_overhead:.3g}"
     )
-    note += f", C<sub>sys</sub> = {statistics.slice_overhead:.3g}"
-    head = f"{title or 'Merge graph'} (modelled)<br><sub>{note}</sub>"
-    ages = dict(
-        tickvals=list(range(len(ends))),
-        ticktext=texts,
-        title=f"window ({unit})",
-        showgrid=False,
-        zeroline=False,
-    )
-    spans = dict(visible=False, range=[-0.1 * len(windows), 1.15 * len(windows)])
-    plot.update_layout(
-        template=TEMPLATE, title=dict(text=head, y=0.96, yanchor="top"), xaxis=ages, yaxis=spans
-    )
-    plot.update_layout(height=410, margin=dict(t=80, b=90), legend=BELOW)
-    return Chart("merge graph", plot, table)
+    return Chart(f"{title or 'Merge graph'} (modelled)", {"": figure}, table, note)
 
 
-def _make_arc_traces(
-    table: pd.DataFrame, name: str, colour: str, wide: int, has_labels: bool, unit: str
-) -> list[go.Scatter]:
-    """Return half-ellipses from node to node, each with its cost at the top."""
+def _add_edges(
+    figure: go.Figure, edges: pd.DataFrame, unit: str, has_labels: bool, **look: Any
+) -> None:
+    """Add half-ellipses from node to node, each with its cost at the top."""
     turn = np.append(np.linspace(0, np.pi, 25), np.nan)
-    i, j = table["i"].to_numpy(float)[:, None], table["j"].to_numpy(float)[:, None]
+    i, j = edges["i"].to_numpy(float)[:, None], edges["j"].to_numpy(float)[:, None]
     x, y = (i + j) / 2 - (j - i) / 2 * np.cos(turn), (j - i) * np.sin(turn)
-    faint = 1.0 if wide > 1 else max(0.15, min(0.7, 12 / len(table)))
-    line = go.Scatter(
-        x=x.ravel(),
-        y=y.ravel(),
-        mode="lines",
-        name=name,
-        line=dict(color=colour, width=wide),
-        opacity=faint,
-        hoverinfo="skip",
-        connectgaps=False,
-    )
-    labels = [
-        f"from {r.start:.3g} to {r.end:.3g} {unit}: {_format_cost(r.cost_modelled)} comparisons "
-        "per "
-        f"{unit}"
-        for r in table.itertuples()
-    ]
-    tops = go.Scatter(
+    costs = [_format_cost(cost) for cost in edges["cost_modelled"]]
+    spans = zip(edges["start"], edges["end"], costs, strict=True)
+    figure.add_scatter(x=x.ravel(), y=y.ravel(), mode="lines", hoverinfo="skip", **look)
+    figure.add_scatter(
         x=((i + j) / 2).ravel(),
         y=(j - i).ravel(),
         mode="markers+text" if has_labels else "markers",
         showlegend=False,
-        marker=dict(size=9 if has_labels else 5, color=colour, opacity=faint),
-        text=[_format_cost(c) for c in table["cost_modelled"]],
+        text=costs,
         textposition="top center",
-        hovertext=labels,
+        hovertext=[
+            f"from {a:.3g} to {b:.3g} {unit}: {c} comparisons per {unit}" for a, b, c in spans
+        ],
         hoverinfo="text",
+        **look,
     )
-    return [line, tops]
 
 
 def _format_cost(cost: float) -> str:

@@ -6,21 +6,21 @@ Source: the equations of Wang 2008.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import asdict, replace
 
 import pandas as pd
-import plotly.graph_objects as go
 from braid.core.query import Query
 from braid.papers.slices import chain_optimizer as slices
 from braid.papers.slices.chain_optimizer import ChainStatistics
 from braid_lab.slices import cost as costs
 from braid_lab.slices.cost import SharedLoad, StrategyCost
-from plotly.subplots import make_subplots
 
-from braid_widgets.base.charts import BELOW, TEMPLATE, Chart
+from braid_widgets.base.charts import Chart
+from braid_widgets.base.line_charts import bar_chart
 from braid_widgets.slices import merge_graph
 
 PARTS = {
+    "state": "#1098ad",
     "probe": "#2f6fde",
     "route": "#d9480f",
     "purge": "#868e96",
@@ -28,7 +28,7 @@ PARTS = {
     "filter": "#2b8a3e",
     "split": "#f08c00",
 }
-"""Purposes of comparisons, as in ``StrategyCost``, and their colors."""
+"""Parts of a ``StrategyCost``, its state and the purposes of comparisons, and their colors."""
 
 
 def chain_statistics(q: SharedLoad, overhead: float) -> tuple[slices.Chain, ChainStatistics]:
@@ -69,35 +69,29 @@ def strategy_chart(costs: Mapping[str, StrategyCost]) -> Chart:
     """Return state and comparisons of each strategy side by side, modelled by Eq. 4.1, 4.2 and
     5.1.
     """
-    names = list(costs)
-    titles = ["state (tuples, modelled)", "comparisons per second (modelled)"]
-    plot = make_subplots(1, 2, subplot_titles=titles, horizontal_spacing=0.1)
-    memory = [costs[n].state_tuples for n in names]
-    text = [f"{m:,.0f}" for m in memory]
-    plot.add_trace(
-        go.Bar(
-            x=names, y=memory, text=text, marker_color="#1098ad", name="state", showlegend=False
-        ),
-        row=1,
-        col=1,
+    rows = [
+        (name, kind.removesuffix("_tuples"), value)
+        for name, cost in costs.items()
+        for kind, value in asdict(cost).items()
+    ]
+    data = pd.DataFrame(rows, columns=["strategy", "what", "modelled"])
+    drawn = data[data.groupby("what")["modelled"].transform("any")]
+    is_state = drawn["what"] == "state"
+    chart = bar_chart(
+        drawn.assign(panel=is_state.map({True: "state (tuples)", False: "comparisons per second"})),
+        "The same queries, run in different ways (modelled)",
+        "",
+        x="strategy",
+        y="modelled",
+        color="what",
+        facet_col="panel",
+        labels=dict(strategy="", panel=""),
+        barmode="stack",
+        names=list(PARTS),
+        shades=list(PARTS.values()),
+        has_own_scales=True,
     )
-    for part, colour in PARTS.items():
-        values = [getattr(costs[n], part) for n in names]
-        if any(values):
-            plot.add_trace(go.Bar(x=names, y=values, name=part, marker_color=colour), row=1, col=2)
-    legend = BELOW | dict(x=0.55)
-    layout = dict(
-        template=TEMPLATE, height=390, barmode="stack", margin=dict(t=90, b=90), legend=legend
-    )
-    plot.update_layout(
-        title=dict(
-            text="The same queries, run in different ways (modelled)", y=0.96, yanchor="top"
-        ),
-        **layout,
-    )
-    kinds = [f.name for f in fields(StrategyCost)]
-    rows = [(name, kind, getattr(cost, kind)) for name, cost in costs.items() for kind in kinds]
-    return Chart("strategies", plot, pd.DataFrame(rows, columns=["strategy", "what", "modelled"]))
+    return replace(chart, data=data)
 
 
 def strategy_charts(

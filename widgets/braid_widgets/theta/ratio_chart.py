@@ -79,5 +79,5 @@ def ratio_chart(events: Iterable[Any]) -> Chart:
     chart = panel_chart(f"How even the load is ({origin})", "batch", panels)
     if is_gridded:
         highest = ratios.clip(upper=CAP / 1.02).max().max() * 1.02
-        chart.figure.update_yaxes(range=[0.98, max(1.3, highest)], col=1)
-    return replace(chart, name="ratio", data=table)
+        chart.panels[name].update_yaxes(range=[0.98, max(1.3, highest)])
+    return replace(chart, data=table)

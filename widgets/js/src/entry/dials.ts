@@ -1,7 +1,5 @@
-// Thumbs for the number boxes of the panel that this widget is in; and the charts of its notebook are
-// drawn as wide as they are.
+// Thumbs for the number boxes of the panel that this widget is in.
 
-import { fitting } from "../base/resize.ts";
 import { makeSliders } from "../base/sliders.ts";
 import type { View } from "../base/widget.ts";
 
@@ -11,7 +9,6 @@ const EVERY = 50;
 function render({ el }: View): () => void {
   el.hidden = true;
   let watching: MutationObserver | undefined;
-  fitting();
   const look = setInterval(() => {
     const controls = el.closest(".braid-panel")?.querySelector(".widget-gridbox");
     if (!controls) return;
