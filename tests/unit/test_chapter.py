@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import ast
-import json
 import os
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import pytest
-from braid_lab.reports.notebook_runner import NOTEBOOKS
 from jupyter_client.manager import start_new_kernel
 
 SOON = 60
@@ -158,13 +153,17 @@ def test_a_chapter_that_is_made_again_ends_the_one_before_and_begins_after_it(as
     assert asker.told[told] == ["waiting stopped done"] and asker.told[one][-1] == "one"
 
 
-def test_stop_ends_a_chapter_that_waits_for_another_and_leaves_that_alone(asker: Asker):
+def test_stop_ends_a_chapter_with_what_it_runs_first_and_leaves_what_ran_before(asker: Asker):
     asker.run(ENDLESS)
     asker.run(TWO)
-    told = asker.run("then.run_cells(); print(says(then, 'after “Make one”'))")
+    told = asker.run("then.run_cells(); print(says(first, 'still at it'))")
     assert asker.told[told] == ["True"]
-    asker.run("then.stop_cells(); then.wait_for_cells(60)")
-    told = asker.run("tell(then.state, then.status.value, first.state)")
+    told = asker.run("then.stop_cells(); then.wait_for_cells(60); tell(first.state, then.state)")
+    assert asker.told[told] == ["waiting waiting"]
+    asker.run("first.run_cells(); says(first, 'still at it'); then.run_cells()")
+    told = asker.run("print(says(then, 'after what was begun before')); then.stop_cells()")
+    assert asker.told[told] == ["True"]
+    told = asker.run("then.wait_for_cells(60); tell(then.state, then.status.value, first.state)")
     assert asker.told[told] == ["waiting stopped running"]
     asker.run("first.stop_cells(); first.wait_for_cells(60)")
 
@@ -190,61 +189,3 @@ def test_a_notebook_drives_itself_where_a_program_runs_it_unless_it_is_told_not_
     told = asker.run(f"import os; os.environ['BRAID_HEADLESS'] = '0'\n{code}", asks=False)
     assert asker.told[told] == ["False"]
     assert asker.told[asker.run("os.environ['BRAID_HEADLESS'] = ''", asks=False)] == []
-
-
-@pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem)
-def test_chapters_that_do_not_wait_for_each_other_assign_no_common_name(path: Path):
-    """They run at the same time and share one namespace."""
-    names, after = chapters(path)
-    for one, other in combinations(names, 2):
-        if other not in waited(one, after) and one not in waited(other, after):
-            assert names[one].isdisjoint(names[other]), (one, other)
-
-
-def test_names_that_two_chapters_share_are_seen(tmp_path: Path):
-    path = tmp_path / "one.ipynb"
-    for after in ("", ", first"):
-        cells = [
-            f"first = DeferredCells('a', 'b')\nthen = DeferredCells('c', 'd'{after})",
-            "if first.should_run():\n    n = [m for m in 'x']",
-            "if then.should_run():\n    for n in 'x':\n        m = n",
-        ]
-        made = [{"cell_type": "code", "source": [cell]} for cell in cells]
-        path.write_text(json.dumps({"cells": made}), encoding="utf-8")
-        names, before = chapters(path)
-        assert names["first"] & names["then"] == {"n"}
-        assert waited("then", before) == ({"first"} if after else set())
-
-
-def chapters(path: Path) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
-    """Return the names that each chapter of a notebook assigns, and the chapters it waits for."""
-    names, after = defaultdict[str, set[str]](set), dict[str, set[str]]()
-    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
-        source = "".join(cell["source"]) if cell["cell_type"] == "code" else ""
-        for line in ast.parse(source).body:
-            match line:
-                case ast.Assign(
-                    [ast.Name(name)], ast.Call(ast.Name("DeferredCells"), [_, _, *others])
-                ):
-                    after[name] = {other.id for other in others if isinstance(other, ast.Name)}
-                case ast.If(ast.Call(ast.Attribute(ast.Name(name), "should_run"))):
-                    names[name] |= assigned(line)
-    return names, after
-
-
-def assigned(node: ast.AST) -> set[str]:
-    """Return the names that code assigns in the kernel."""
-    if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda)):
-        return set()
-    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-        return {node.name}
-    mine = {node.id} if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else set()
-    if isinstance(node, ast.alias):
-        mine = {(node.asname or node.name).partition(".")[0]}
-    return mine.union(*map(assigned, ast.iter_child_nodes(node)))
-
-
-def waited(chapter: str, after: dict[str, set[str]]) -> set[str]:
-    """Return all chapters that run before this one."""
-    mine = after.get(chapter, set())
-    return mine.union(*(waited(other, after) for other in mine))

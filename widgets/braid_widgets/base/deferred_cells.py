@@ -22,12 +22,12 @@ _AT_WORK: ContextVar[bool] = ContextVar("braid-chapter", default=False)
 """Whether the current cell was started by its chapter."""
 
 
+_TURN = threading.Lock()
+"""Held by the chapter that runs: chapters share one namespace, and the machine."""
 _LOOK = 0.2
-"""Seconds between two checks of another chapter."""
+"""Seconds between two checks whether it is the chapter's turn."""
 _newest: dict[str, DeferredCells] = {}
 """The latest chapters of this kernel, by name."""
-_workers: dict[str, threading.Thread] = {}
-"""The thread started last, by name of the chapter."""
 State = Literal["waiting", "running", "done", "failed"]
 
 
@@ -39,7 +39,7 @@ class DeferredCells:
     """Cells that run together, in a background thread, when a button is pressed.
 
     The kernel stays free, and the output of each cell appears below that cell. Each cell begins
-    with ``if chapter.should_run():``; the first one shows the button.
+    with ``if chapter.should_run():``; the first one shows the button. Chapters run one at a time.
 
     If nobody can press the button, as in a report, ``should_run`` returns True at once. It also
     returns True after the chapter has run, so that a single cell can be run again by hand. A new
@@ -53,18 +53,17 @@ class DeferredCells:
 
     def __init__(self, name: str, takes: str, *after: DeferredCells) -> None:
         self.name, self.after = name, after
-        self.state: State = "waiting"
-        self.button = W.Button(
-            description=f"{name} ({takes})", icon="play", layout=W.Layout(width="auto")
-        )
+        self.button = W.Button(layout=W.Layout(width="auto"))
         self.button.add_class(ACTS)
-        self.status = W.Label()
         self.button.on_click(self._handle_click)
-        self._takes, self._leaving = takes, False
+        self.status = W.Label()
+        self._takes, self._is_leaving = takes, False
         self._cells: dict[str, tuple[str, Context, Any]] = {}
         self._todo: dict[str, None] = {}
         self._lock = threading.RLock()
+        self._starter: DeferredCells | None = None
         self._worker: threading.Thread | None = None
+        self._set_state("waiting", "")
         if (elder := _newest.get(name)) is not None:
             elder.stop_cells()
         _newest[name] = self
@@ -85,14 +84,10 @@ class DeferredCells:
         with self._lock:
             if self.state in ("running", "done"):
                 return
-            self._leaving = False
-            self._set_state("running", "Stop", "stop")
-            before = _workers.get(self.name)
-            self._worker = _workers[self.name] = threading.Thread(
-                target=self._run_with_prerequisites,
-                args=(before,),
-                name="braid-chapter",
-                daemon=True,
+            self._is_leaving = False
+            self._set_state("running", "")
+            self._worker = threading.Thread(
+                target=self._wait_and_run, name="braid-chapter", daemon=True
             )
             self._worker.start()
 
@@ -100,7 +95,7 @@ class DeferredCells:
         """Stop the running cells after the current batch of their run or simulation."""
         with self._lock:
             if self.state == "running":
-                self._leaving = True
+                self._is_leaving = True
                 self.status.value = "stopping…"
 
     def wait_for_cells(self, timeout: float | None = None) -> None:
@@ -116,69 +111,70 @@ class DeferredCells:
 
     def _defer_cell(self, request: dict[str, Any]) -> None:
         key = str(request["metadata"].get("cellId") or request["content"]["code"])
-        first = not self._cells or next(iter(self._cells)) == key
-        note = None if first else display(HTML(self._render_waiting_note()), display_id=True)  # type: ignore[no-untyped-call]
+        is_first = not self._cells or next(iter(self._cells)) == key
+        waits = f'<p style="opacity:0.7">Waits for “{self.name}” above ({self._takes}).</p>'
+        note = None if is_first else display(HTML(waits), display_id=True)  # type: ignore[no-untyped-call]
         self._cells[key] = (request["content"]["code"], copy_context(), note)
         self._todo[key] = None
-        if first:
+        if is_first:
             box = W.HBox([self.button, self.status])
             box.add_class("braid-live")
             StaticFallback(
                 box, lambda: f"<p>{self.name}: run the notebook to have a button here.</p>"
             )
 
-    def _render_waiting_note(self) -> str:
-        return f'<p style="opacity:0.7">Waits for “{self.name}” above ({self._takes}).</p>'
+    def _set_state(self, state: State, text: str) -> None:
+        """Show a state on the button, and its text beside it."""
+        with self._lock:
+            self.state, self.status.value = state, text
+            is_running = state == "running"
+            self.button.description = "Stop" if is_running else f"{self.name} ({self._takes})"
+            self.button.icon = {"running": "stop", "done": "check"}.get(state, "play")
+            self.button.disabled = state == "done"
 
-    def _set_state(self, state: State, button: str, icon: str) -> None:
-        self.state, self.button.description, self.button.icon = state, button, icon
-
-    def _run_with_prerequisites(self, before: threading.Thread | None) -> None:
-        began = perf_counter()
+    def _wait_and_run(self) -> None:
+        """Run when it is this chapter's turn, unless another has run it until then."""
+        while not _TURN.acquire(timeout=_LOOK):
+            if self._is_leaving:
+                return self._set_state("waiting", "stopped")
+            self.status.value = "after what was begun before"
         try:
-            self._wait_for(before, "after what was begun before")
-            for other in self.after:
-                other.run_cells()
-                self._wait_for(other._worker, f"after “{other.name}”")
+            if self.state == "running":
+                self._run_turn(None)
+        finally:
+            _TURN.release()
+
+    def _run_turn(self, starter: DeferredCells | None) -> None:
+        """Run the chapters that must run first, and then the cells."""
+        self._starter, began = starter, perf_counter()
+        self._set_state("running", "")
+        try:
+            for other in (each for each in self.after if each.state != "done"):
+                self._show_status(f"after “{other.name}”")
+                other._run_turn(self)
                 if other.state != "done":
                     raise _Left(f"“{other.name}” did not come to its end")
-            done = self._run_pending_cells(began)
+            self._run_pending_cells(began)
         except _Left as reason:
-            self._finish_run("waiting", str(reason) or "stopped")
+            self._set_state("waiting", str(reason) or "stopped")
         except BaseException as error:
-            self._finish_run("failed", f"failed with {type(error).__name__}")
+            self._set_state("failed", f"failed with {type(error).__name__}")
             raise
-        else:
-            if not done:
-                self._finish_run("failed", f"failed after {perf_counter() - began:.0f} s")
 
-    def _wait_for(self, worker: threading.Thread | None, text: str) -> None:
-        """Wait until the other chapter has finished, or Stop is pressed here."""
-        while worker is not None and worker.is_alive():
-            self._show_status(text)
-            worker.join(_LOOK)
-
-    def _run_pending_cells(self, began: float) -> bool:
+    def _run_pending_cells(self, began: float) -> None:
         """Run cells, including those added meanwhile, until none is left or one fails."""
         self._todo = dict.fromkeys(self._cells)
-        while (key := self._take_next_cell(began)) is not None:
+        while True:
+            with self._lock:
+                if not self._todo:
+                    return self._set_state("done", f"{perf_counter() - began:.0f} s")
+                del self._todo[(key := next(iter(self._todo)))]
             code, context, note = self._cells[key]
             self._show_status(f"cell {len(self._cells) - len(self._todo)} of {len(self._cells)}")
             if note is not None:
                 note.update(HTML(""))  # type: ignore[no-untyped-call]
             if not context.copy().run(self._run_cell, code):
-                return False
-        return True
-
-    def _take_next_cell(self, began: float) -> str | None:
-        """Return the next cell; None if none is left, and then mark the chapter as done."""
-        with self._lock:
-            key = next(iter(self._todo), None)
-            if key is None:
-                self._finish_run("done", f"{perf_counter() - began:.0f} s")
-            else:
-                del self._todo[key]
-            return key
+                return self._set_state("failed", f"failed after {perf_counter() - began:.0f} s")
 
     def _run_cell(self, code: str) -> bool:
         """Run a cell in its own context, so that its output appears below it."""
@@ -195,17 +191,12 @@ class DeferredCells:
         return True
 
     def _raise_if_stopping(self) -> None:
-        if self._leaving:
+        """Stop if this chapter was stopped, or the one that it runs for."""
+        if self._is_leaving:
             raise _Left
+        if self._starter is not None:
+            self._starter._raise_if_stopping()
 
     def _show_status(self, text: str) -> None:
         self._raise_if_stopping()
         self.status.value = text.strip()
-
-    def _finish_run(self, state: State, text: str) -> None:
-        with self._lock:
-            self._set_state(
-                state, f"{self.name} ({self._takes})", "check" if state == "done" else "play"
-            )
-            self.button.disabled = state == "done"
-            self.status.value = text
