@@ -141,7 +141,7 @@ def test_rows_are_copied_from_and_to_the_hosts_that_the_plan_names(hosts):
 
 def test_the_ratio_of_the_mapping_is_the_papers():
     events = simulate(AdaptiveGrid(64, n=8, m=8), [(1, 64)] * 3, tuple_bytes=(3, 3))
-    first = ratio_chart.batch_figures(events)[0]
+    first = next(ratio_chart.ratio_table(events).itertuples())
     # Figure 2: |R| = 1, |S| = 64 under (8, 8) stores 8 1/8 a host, under (1, 64) 2.
     assert first.ilf_optimal == 2 and first.ratio == pytest.approx((1 / 8 + 64 / 8) / 2)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 from braid.core.batch_history import PHASES
 from braid.core.run_events import BatchCommitted, EventsTrimmed
 from braid.papers.theta.mapping import input_load_factor
@@ -40,9 +41,11 @@ class BatchFigures:
       grid and before any tuple is live.
     - ``bound``: the bound of Theorem 4.1 on the ratio in this batch; None if the theorem does not
       apply.
-    - ``ilf_before``: the ILF of the mapping before the last change; None if there was none.
+    - ``ilf_before``: the ILF of the mapping before the last change; None if there was none, and for
+      several groups.
     - ``seconds``: wall-clock time; NaN if the clock is modelled.
-    - ``seconds_by_phase``: the phases of ``seconds``, if measured (see ``core.batch_history``).
+    - ``seconds_by_phase``: the phases of ``seconds``, if measured (see ``core.batch_history``);
+      empty for a recording without phases.
 
     Source: Elseidy 2014, section 3.3 and figure 5k.
     """
@@ -65,27 +68,6 @@ class BatchFigures:
     bound: float | None = None
     ilf_before: float | None = None
 
-    @property
-    def is_comparable(self) -> bool:
-        """Return whether |R| and |S| are within a factor J, as Theorem 4.1 assumes."""
-        r, s = (*self.live, 0, 0)[:2]
-        return 0 < r <= self.hosts * s and s <= self.hosts * r
-
-    @property
-    def stored_ratio(self) -> float:
-        """Return the most tuples stored on a host, as counted, divided by ILF*."""
-        return self.ilf_max / self.ilf_optimal if self.ilf_optimal else float("nan")
-
-    @property
-    def rows_per_second(self) -> float:
-        """Return tuples received per second; NaN for a batch without duration."""
-        return self.received / self.seconds if self.seconds > 0 else float("nan")
-
-    @property
-    def results_per_second(self) -> float:
-        """Return results per second; NaN for a batch without duration."""
-        return self.results / self.seconds if self.seconds > 0 else float("nan")
-
 
 def make_batch_figures(
     event: BatchCommitted,
@@ -101,59 +83,42 @@ def make_batch_figures(
     - ``sizes``: size of a tuple of R and of S, in any unit.
     """
     used = sorted(h for g in grids.values() for h in g.cells) or list(range(hosts))
-    stored = [
-        event.host_metrics[h].stored_tuples if h < len(event.host_metrics) else 0 for h in used
-    ]
+    metrics = dict(enumerate(event.host_metrics))
+    stored = [metrics[h].stored_tuples if h in metrics else 0 for h in used]
     r, s = (*event.live_tuples, 0, 0)[:2]
+    sized = r * sizes[0], s * sizes[1]
+    load, least = _compute_mean_ilf(grids, *sized), optimal_ilf(*sized, len(used))
+    (before,) = [g.before for g in grids.values()] if len(grids) == 1 else (None,)
+    seconds = {} if modelled else event.seconds_by_phase
     return BatchFigures(
         batch=event.batch,
         live=tuple(event.live_tuples),
         hosts=len(used),
         ilf=sum(stored) / len(used),
         ilf_max=max(stored),
-        ilf_mapping=mapping_ilf(grids, r, s),
-        ilf_before=previous_mapping_ilf(grids, r, s),
+        ilf_mapping=_compute_mean_ilf(grids, r, s),
+        ilf_before=None if before is None else input_load_factor(r, s, *before),
         ilf_optimal=float(optimal_ilf(r, s, len(used))),
-        ratio=_compute_ilf_ratio(grids, r * sizes[0], s * sizes[1], len(used)),
+        ratio=load / least if load is not None and least else float("nan"),
         migrating=migrating,
         received=sum(event.received_tuples),
         results=event.results,
         sent=event.total_host_metrics.received_tuples,
         migrated_tuples=event.total_host_metrics.migrated_tuples,
-        seconds=float("nan") if modelled else event.seconds_by_phase.get("total", float("nan")),
-        seconds_by_phase={} if modelled else _get_phase_seconds(event.seconds_by_phase),
+        seconds=seconds.get("total", float("nan")),
+        seconds_by_phase={p: seconds[p] for p in PHASES} if {*PHASES} <= seconds.keys() else {},
     )
 
 
-def _get_phase_seconds(seconds: Mapping[str, float]) -> dict[str, float]:
-    """Return the seconds by phase; empty for a recording without phases."""
-    return {p: seconds[p] for p in PHASES} if seconds.keys() >= set(PHASES) else {}
-
-
-def previous_mapping_ilf(grids: Mapping[int, GroupMapping], r: float, s: float) -> float | None:
-    """Return |R|/n + |S|/m of the mapping before the last change.
-
-    None for several groups, and if the only group has not changed its mapping.
-    """
-    (before,) = [g.before for g in grids.values()] if len(grids) == 1 else (None,)
-    return None if before is None else input_load_factor(r, s, *before)
-
-
-def mapping_ilf(grids: Mapping[int, GroupMapping], r: float, s: float) -> float | None:
-    """Return the mean of |R|/n + |S|/m over hosts.
+def _compute_mean_ilf(grids: Mapping[int, GroupMapping], r: float, s: float) -> float | None:
+    """Return the mean of |R|/n + |S|/m over hosts; None without a grid.
 
     A group of J_g of all J hosts stores J_g/J of the tuples. Source: Elseidy 2014, section 4.2.2.
     """
-    if not grids:
-        return None
     total = sum(len(g.cells) for g in grids.values())
     shares = [(len(g.cells) / total, g.mapping) for g in grids.values()]
-    return float(sum(share * share * input_load_factor(r, s, n, m) for share, (n, m) in shares))
-
-
-def _compute_ilf_ratio(grids: Mapping[int, GroupMapping], r: float, s: float, hosts: int) -> float:
-    load, least = mapping_ilf(grids, r, s), optimal_ilf(r, s, hosts)
-    return load / least if load is not None and least else float("nan")
+    ilf = sum(share * share * input_load_factor(r, s, n, m) for share, (n, m) in shares)
+    return float(ilf) if grids else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,11 +161,8 @@ class RunTotals:
 
     def with_batch(self, event: BatchCommitted, point: BatchFigures) -> RunTotals:
         """Return the totals with one more batch added."""
-        ratios = [
-            x
-            for x in (self.ratio_max, point.ratio if point.is_comparable else float("nan"))
-            if x == x
-        ]
+        r, s = (*point.live, 0, 0)[:2]
+        is_comparable = 0 < r <= point.hosts * s and s <= point.hosts * r
         metrics = event.total_host_metrics
         return replace(
             self,
@@ -214,5 +176,5 @@ class RunTotals:
             moved=self.moved + metrics.migrated_tuples,
             moved_bytes=self.moved_bytes + metrics.migrated_bytes,
             late=self.late + sum(event.late_tuples),
-            ratio_max=max(ratios, default=float("nan")),
+            ratio_max=np.fmax(self.ratio_max, point.ratio) if is_comparable else self.ratio_max,
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -34,69 +33,32 @@ def comparison_table(runs: Mapping[str, Iterable[Any]]) -> pd.DataFrame:
 
 
 def _make_run_row(name: str, events: list[Any]) -> dict[str, Any]:
-    scene = fold_events(events)
-    t, now = scene.totals, scene.points[-1] if scene.points else None
-    seconds = [
-        e.seconds_by_phase["total"]
-        for e in events
-        if isinstance(e, BatchCommitted) and "total" in e.seconds_by_phase
-    ]
-    nan = float("nan")
+    scene, nan = fold_events(events), float("nan")
+    start, totals, now = scene.start, scene.totals, scene.points[-1] if scene.points else None
+    commits = [] if scene.is_modelled else [e for e in events if isinstance(e, BatchCommitted)]
+    seconds = [e.seconds_by_phase["total"] for e in commits if "total" in e.seconds_by_phase]
+    quartiles = np.quantile(seconds, (0.5, 0.25, 0.75)).tolist() if seconds else [nan] * 3
     return {
         "run": name,
-        "placement": scene.start.placement if scene.start else "",
-        "clock": scene.start.time_source if scene.start else "",
-        "hosts": now.hosts if now else (scene.start.hosts if scene.start else 0),
-        "tuples in": sum(t.received),
-        "results": float("nan") if scene.is_modelled else t.results,
+        "placement": start.placement if start else "",
+        "clock": start.time_source if start else "",
+        "hosts": now.hosts if now else start.hosts if start else 0,
+        "tuples in": sum(totals.received),
+        "results": nan if scene.is_modelled else totals.results,
         "mean stored per host": now.ilf if now else nan,
         "most stored on a host": now.ilf_max if now else 0,
         "ILF* (oracle)": now.ilf_optimal if now else nan,
-        "max ILF/ILF*": t.ratio_max,
-        "tuples sent": t.sent,
-        "MB sent": t.sent_bytes / 1e6,
-        "tuples moved": t.moved,
-        "MB moved": t.moved_bytes / 1e6,
-        "migrations": t.migrations,
-        **(
-            _compute_quartiles(seconds)
-            if seconds and not scene.is_modelled
-            else dict.fromkeys(SPREAD, nan)
-        ),
+        "max ILF/ILF*": totals.ratio_max,
+        "tuples sent": totals.sent,
+        "MB sent": totals.sent_bytes / 1e6,
+        "tuples moved": totals.moved,
+        "MB moved": totals.moved_bytes / 1e6,
+        "migrations": totals.migrations,
+        **dict(zip(SPREAD, quartiles, strict=True)),
     }
 
 
 SPREAD = ("median batch (s)", "lower quartile (s)", "upper quartile (s)")
-
-
-def _compute_quartiles(seconds: list[float]) -> dict[str, float]:
-    """Return the quartiles of a run's batch durations."""
-    low, middle, high = np.quantile(seconds, (0.25, 0.5, 0.75))
-    return dict(zip(SPREAD, (float(middle), float(low), float(high)), strict=True))
-
-
-def comparison_html(runs: Mapping[str, Iterable[Any]]) -> str:
-    """Return the table as HTML, with the values that all runs share once above it."""
-    data = comparison_table(runs).dropna(axis="columns", how="all").rename_axis(index=None)
-    kinds = " and ".join(sorted(set(data.pop("clock")) - {""}))
-    common = data.columns[data.nunique(dropna=False) == 1] if len(data) > 1 else []
-    alike = "".join(f" · {name}: {escape(_format_value(data[name].iloc[0]))}" for name in common)
-    styled = data.drop(columns=common).to_html(
-        formatters=dict.fromkeys(data, _format_value), na_rep="–", border=0
-    )
-    title = (
-        f'<div style="padding:4px 10px"><b>Runs compared ({escape(kinds)})</b>; loads in '
-        f"tuples{alike}</div>"
-    )
-    return f'<div style="font:13px system-ui,sans-serif;overflow-x:auto">{title}{styled}</div>'
-
-
-def _format_value(value: float | str) -> str:
-    if isinstance(value, str):
-        return value
-    return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:,.3g}"
-
-
 _BARS = (
     ("mean stored per host", "Stored per host at the end: tuples", colors.RATIO),
     ("most stored on a host", "Stored per host at the end: tuples", colors.BOUND),

@@ -4,12 +4,11 @@ results.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
 from braid.core import plan_sentences
-from braid.core.plan import Block
 from braid.core.run_events import BatchCommitted, BatchQueryResults, EventsTrimmed, QueryAdded
 from braid.util.durations import format_duration
 
@@ -22,55 +21,40 @@ def describe_query(events: Iterable[Any], name: str, batch: int) -> str:
 
     Raises ValueError for a query that was not served then, and for a batch that does not exist.
     """
-    scene = SharedViewState()
-    counts: list[int | None] = []
-    served: BatchQueryResults | None = None
-    since = 0
+    scene, counts, since = SharedViewState(), dict[int, int](), 0
     for event in events:
         scene.apply_event(event)
         if isinstance(event, EventsTrimmed):
             since = event.batch + 1
         elif isinstance(event, BatchQueryResults):
-            served = event
+            counts[event.batch] = event.results_by_query.get(name, 0)
         elif isinstance(event, BatchCommitted):
-            counts.append(_count_batch_results(event, served, name))
+            if not event.results:
+                counts.setdefault(event.batch, 0)
             if event.batch == batch - 1:
                 return _format_description(scene, name, batch, counts, since)
     raise ValueError(missing_batch_text(batch, since))
 
 
-def _count_batch_results(
-    event: BatchCommitted, served: BatchQueryResults | None, name: str
-) -> int | None:
-    """Return the query's results in a batch; None if the events do not count results by query."""
-    if served is not None and served.batch == event.batch:
-        return served.results_by_query.get(name, 0)
-    return None if event.results else 0
-
-
 def _format_description(
-    scene: SharedViewState, name: str, batch: int, counts: Sequence[int | None], since: int
+    scene: SharedViewState, name: str, batch: int, counts: Mapping[int, int], since: int
 ) -> str:
+    """Describe a query; ``counts`` are its results by batch, of the first ``since`` unknown."""
     if (query := scene.queries.get(name)) is None:
         names = ", ".join(scene.queries) or "none"
         raise ValueError(f"no query {name!r} is served after batch {batch}; there are: {names}")
     windows = ", ".join(f"{alias} {format_duration(w)}" for alias, w in query.windows.items())
     where = ", ".join(f"{alias}: {sql}" for alias, sql in query.selections.items() if sql)
+    results = "these events do not tell whose they are"
+    if len(counts) == batch - since:
+        span = f"since batch {since + 1}" if query.batch < since else "so far"
+        results = f"{sum(counts.values()):,} {span}, {counts[batch - 1]:,} of them in this batch"
     lines = [
         f"query {name} after batch {batch}",
         f"  windows: {windows}; selections: {where or 'none'}",
-        f"  {_format_results(counts, since if query.batch < since else 0)}",
+        f"  results: {results}",
     ]
     return "\n".join([*lines, *_describe_slices(scene, query)])
-
-
-def _format_results(counts: Sequence[int | None], since: int) -> str:
-    """Return the number of results; those of the first ``since`` batches are unknown."""
-    counted = [n for n in counts if n is not None]
-    if len(counted) < len(counts):
-        return "results: these events do not tell whose they are"
-    span = f"since batch {since + 1}" if since else "so far"
-    return f"results: {sum(counted):,} {span}, {counted[-1]:,} of them in this batch"
 
 
 def _describe_slices(scene: SharedViewState, query: QueryAdded) -> Iterator[str]:
@@ -78,9 +62,8 @@ def _describe_slices(scene: SharedViewState, query: QueryAdded) -> Iterator[str]
     for stream, chain in sorted(scene.chains.items()):
         alias = scene.start.streams[stream]
         reach = query.windows[alias]
-        serve = [
-            (k, a, b) for k, (a, b) in enumerate(pairwise((0, *chain.slice_ends))) if a < reach
-        ]
+        ends = enumerate(pairwise((0, *chain.slice_ends)))
+        serve = [(number, a, b) for number, (a, b) in ends if a < reach]
         yield (
             f"{alias}: served by {plan_sentences.format_count(len(serve), 'slice')} of "
             f"{len(chain.slice_ends)}"
@@ -92,8 +75,5 @@ def _describe_slices(scene: SharedViewState, query: QueryAdded) -> Iterator[str]
                 if b.stream == stream and scene.slices.get(b.id, 0) == number
             ]
             ages = f"{format_duration(first) if first else '0'} to {format_duration(last)}"
-            yield f"  slice {number + 1}, ages {ages}: {format_held_blocks(slices, _format_hosts)}"
-
-
-def _format_hosts(block: Block) -> str:
-    return f", {plan_sentences.format_hosts(block.hosts)}"
+            held = format_held_blocks(slices, lambda b: f", {plan_sentences.format_hosts(b.hosts)}")
+            yield f"  slice {number + 1}, ages {ages}: {held}"

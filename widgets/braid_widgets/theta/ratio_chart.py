@@ -25,9 +25,11 @@ as J.
 """
 
 
-def batch_figures(events: Iterable[Any]) -> list[BatchFigures]:
-    """Return the figures of every batch of a run of any length."""
-    return _fold_batches(events)[1]
+def ratio_table(events: Iterable[Any]) -> pd.DataFrame:
+    """Return one row per batch of a run of any length: all of ``BatchFigures``, with phases, ratios
+    and rates as columns.
+    """
+    return _make_table(_fold_batches(events)[1])
 
 
 def _fold_batches(events: Iterable[Any]) -> tuple[RunView, list[BatchFigures]]:
@@ -39,20 +41,15 @@ def _fold_batches(events: Iterable[Any]) -> tuple[RunView, list[BatchFigures]]:
     return scene, points
 
 
-def ratio_table(events: Iterable[Any]) -> pd.DataFrame:
-    """Return one row per batch: all of ``BatchFigures``, with phases, ratios and rates as
-    columns.
-    """
-    return _make_table(batch_figures(events))
-
-
 def _make_table(points: list[BatchFigures]) -> pd.DataFrame:
-    columns = ("stored_ratio", "rows_per_second", "results_per_second")
-    fields = [name for name in BatchFigures.__dataclass_fields__ if name != "seconds_by_phase"]
-    rows = [
-        {c: getattr(p, c) for c in (*fields, *columns)} | dict(p.seconds_by_phase) for p in points
-    ]
-    return pd.DataFrame(rows, columns=[*fields, *columns, *PHASES])
+    columns = [name for name in BatchFigures.__dataclass_fields__ if name != "seconds_by_phase"]
+    rows = [{c: getattr(p, c) for c in columns} | dict(p.seconds_by_phase) for p in points]
+    data = pd.DataFrame(rows, columns=[*columns, *PHASES])
+    return data.assign(
+        stored_ratio=data["ilf_max"] / data["ilf_optimal"].where(data["ilf_optimal"] > 0),
+        rows_per_second=data["received"] / data["seconds"].where(data["seconds"] > 0),
+        results_per_second=data["results"] / data["seconds"].where(data["seconds"] > 0),
+    )
 
 
 def ratio_chart(events: Iterable[Any]) -> Chart:
