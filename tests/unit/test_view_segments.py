@@ -13,7 +13,7 @@ from braid_widgets.diffusion.panel import DiffusionPanel
 
 def test_a_series_looks_alike_in_every_panel():
     one, two = pd.DataFrame({"a": [1, 2], "b": [3, 4]}), pd.DataFrame({"b": [5, 6]})
-    chart = line_charts.panel_chart("t", "x", {"one": one, "two": two}, names=("z", "a", "b"))
+    chart = line_charts.panel_chart("t", "x", {"one": one, "two": two})
     a, b, again = [curve for figure in chart.panels.values() for curve in figure.data]
     assert b.line.color == again.line.color != a.line.color
     assert b.marker.symbol == again.marker.symbol != a.marker.symbol

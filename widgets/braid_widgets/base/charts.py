@@ -27,18 +27,17 @@ the theme.
 _AXIS = dict(
     automargin=True, gridcolor="rgba(128,128,128,0.25)", zerolinecolor="rgba(128,128,128,0.5)"
 )
-_TEMPLATE = dict(
-    layout=dict(
-        showlegend=False,
-        margin=dict(l=8, r=8, t=16, b=8),
-        xaxis=dict(autotickangles=[0, -45, -90], **_AXIS),
-        yaxis=_AXIS,
-        font=dict(color=GREY),
-        **dict.fromkeys(("paper_bgcolor", "plot_bgcolor"), "rgba(0,0,0,0)"),
-    )
+_CLEAR = "rgba(0,0,0,0)"
+_COMPACT = dict(
+    template=dict(layout=dict(xaxis=dict(autotickangles=[0, -45, -90], **_AXIS), yaxis=_AXIS)),
+    showlegend=False,
+    margin=dict(l=8, r=8, t=16, b=8),
+    font=dict(color=GREY),
+    paper_bgcolor=_CLEAR,
+    plot_bgcolor=_CLEAR,
 )
-"""A compact figure for a light or dark page: the page has the title, the legend and the names of
-the axes.
+"""The layout of a figure on a light or dark page, which has its title, its legend and the names of
+its axes.
 """
 _GLYPHS = {
     "circle": "●",
@@ -136,7 +135,7 @@ class Chart:
 def _render_panel(heading: str, figure: go.Figure) -> str:
     """Return a figure with its heading and the names of its axes as text, which wraps."""
     made: dict[str, Any] = figure.to_dict()
-    layout = made["layout"] = {**made["layout"], "template": _TEMPLATE}
+    layout = made["layout"] = made["layout"] | _COMPACT
     x, y = (layout.get(axis, {}).pop("title", {}).get("text", "") for axis in ("xaxis", "yaxis"))
     data = pio.to_json(made, validate=False).replace("<", "\\u003c")
     return (

@@ -38,8 +38,7 @@ SCHEMES = {
 color in all charts.
 """
 
-RATIO, SIDES, BOUND = "#2f6fde", "#868e96", "#c92a2a"
-MIGRATION, THROUGHPUT, RESULTS = "#f08c00", "#1098ad", "#5c940d"
+MIGRATION = "#f08c00"
 
 
 def scheme_color(name: str, place: int = 0) -> str:

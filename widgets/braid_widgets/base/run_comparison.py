@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from braid.core.run_events import BatchCommitted
 
-from braid_widgets.base import colors, line_charts
+from braid_widgets.base import line_charts
 from braid_widgets.base.charts import Chart
 from braid_widgets.base.run_view import fold_events
 
@@ -59,14 +59,14 @@ def _make_run_row(name: str, events: list[Any]) -> dict[str, Any]:
 
 
 SPREAD = ("median batch (s)", "lower quartile (s)", "upper quartile (s)")
-_BARS = (
-    ("mean stored per host", "Stored per host at the end: tuples", colors.RATIO),
-    ("most stored on a host", "Stored per host at the end: tuples", colors.BOUND),
-    ("tuples sent", "Sent and moved in all: tuples", colors.THROUGHPUT),
-    ("tuples moved", "Sent and moved in all: tuples", colors.MIGRATION),
-    (SPREAD[0], "Median batch, quartiles: seconds", colors.RESULTS),
-)
-"""Columns of the chart, each with its panel and color."""
+_BARS = {
+    "mean stored per host": "Stored per host at the end: tuples",
+    "most stored on a host": "Stored per host at the end: tuples",
+    "tuples sent": "Sent and moved in all: tuples",
+    "tuples moved": "Sent and moved in all: tuples",
+    SPREAD[0]: "Median batch, quartiles: seconds",
+}
+"""Columns of the chart, each with its panel."""
 
 
 def comparison_chart(runs: Mapping[str, Iterable[Any]]) -> Chart:
@@ -76,18 +76,14 @@ def comparison_chart(runs: Mapping[str, Iterable[Any]]) -> Chart:
     work on the machine.
     """
     data = comparison_table(runs).reset_index()
-    middle, low, high = (data[name] for name in SPREAD)
-    spread = dict(above=high - middle, below=middle - low)
-    bars = pd.concat(
-        data[["run"]].assign(
-            panel=panel, bar=bar, value=data[bar], **(spread if bar == SPREAD[0] else {})
-        )
-        for bar, panel, _ in _BARS
-        if data[bar].notna().any()
+    bars = (
+        data.melt("run", [*_BARS], "bar").dropna().assign(panel=lambda rows: rows["bar"].map(_BARS))
     )
+    middle, low, high = (data.set_index("run")[name] for name in SPREAD)
+    spread = pd.DataFrame({"bar": SPREAD[0], "above": high - middle, "below": middle - low})
     kinds = " and ".join(sorted(set(data["clock"]) - {""}))
     chart = line_charts.bar_chart(
-        bars,
+        bars.merge(spread.reset_index(), "left", ["run", "bar"]),
         f"Runs compared ({kinds})",
         "",
         x="run",
@@ -97,7 +93,6 @@ def comparison_chart(runs: Mapping[str, Iterable[Any]]) -> Chart:
         labels=dict(run="", panel=""),
         error_y="above",
         error_y_minus="below",
-        shades=[shade for *_, shade in _BARS],
         has_own_scales=True,
     )
     return replace(chart, data=data)

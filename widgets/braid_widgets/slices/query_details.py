@@ -47,7 +47,7 @@ def _format_description(
     where = ", ".join(f"{alias}: {sql}" for alias, sql in query.selections.items() if sql)
     results = "these events do not tell whose they are"
     if len(counts) == batch - since:
-        span = f"since batch {since + 1}" if query.batch < since else "so far"
+        span = f"since batch {since + 1}" if 0 < since > query.batch else "so far"
         results = f"{sum(counts.values()):,} {span}, {counts[batch - 1]:,} of them in this batch"
     lines = [
         f"query {name} after batch {batch}",

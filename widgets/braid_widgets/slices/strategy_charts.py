@@ -19,17 +19,6 @@ from braid_widgets.base.charts import Chart
 from braid_widgets.base.line_charts import bar_chart
 from braid_widgets.slices import merge_graph
 
-PARTS = {
-    "state": "#1098ad",
-    "probe": "#2f6fde",
-    "route": "#d9480f",
-    "purge": "#868e96",
-    "union": "#862e9c",
-    "filter": "#2b8a3e",
-    "split": "#f08c00",
-}
-"""Parts of a ``StrategyCost``, its state and the purposes of comparisons, and their colors."""
-
 
 def chain_statistics(q: SharedLoad, overhead: float) -> tuple[slices.Chain, ChainStatistics]:
     """Return the distinct windows and the statistics that price the chain of the first stream."""
@@ -52,17 +41,13 @@ def strategy_costs(q: SharedLoad, chain: slices.Chain) -> dict[str, StrategyCost
     """
     last = {round(w, 6): w for w in q.windows}
     by_strategy = {"isolated": costs.isolated_cost(q), "pull-up": costs.pull_up_cost(q)}
-    by_strategy |= {"partition": costs.partition_cost(q)} if q.has_selection else {}
-    same = len(chain) == len(last)
-    by_strategy["state slices" if same else "slices, Mem-Opt"] = costs.state_slice_cost(
-        q, tuple(last.values())
-    )
-    return (
-        by_strategy
-        if same
-        else by_strategy
-        | {"slices, CPU-Opt": costs.state_slice_cost(q, tuple(last[w] for w in chain))}
-    )
+    if q.has_selection:
+        by_strategy["partition"] = costs.partition_cost(q)
+    all_slices = costs.state_slice_cost(q, tuple(last.values()))
+    if len(chain) == len(last):
+        return by_strategy | {"state slices": all_slices}
+    merged = costs.state_slice_cost(q, tuple(last[w] for w in chain))
+    return by_strategy | {"slices, Mem-Opt": all_slices, "slices, CPU-Opt": merged}
 
 
 def strategy_chart(costs: Mapping[str, StrategyCost]) -> Chart:
@@ -87,8 +72,6 @@ def strategy_chart(costs: Mapping[str, StrategyCost]) -> Chart:
         facet_col="panel",
         labels=dict(strategy="", panel=""),
         barmode="stack",
-        names=list(PARTS),
-        shades=list(PARTS.values()),
         has_own_scales=True,
     )
     return replace(chart, data=data)
