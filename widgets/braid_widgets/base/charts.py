@@ -1,4 +1,4 @@
-"""Charts that display themselves, return their data and save themselves as offline pages."""
+"""Charts that display themselves and return their data."""
 
 from __future__ import annotations
 
@@ -117,15 +117,6 @@ class Chart:
         """Return the chart's name and data as JSON values."""
         data = json.loads(self.data.to_json(orient="split", index=False, date_format="iso"))
         return {"name": self.name, "columns": data["columns"], "rows": data["data"]}
-
-    def save(self, path: str | Path, overwrite: bool = False) -> Path:
-        """Write the chart as an offline page and return its path. Raises as ``save_page`` does."""
-        page = (
-            '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta '
-            'name="color-scheme" content="light dark">'
-        )
-        page += f"<title>{escape(self.name)}</title></head><body>"
-        return save_page(path, f"{page}{self.to_html()}</body></html>", overwrite)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         html = self.to_html(first=is_headless() and claim_library())

@@ -51,11 +51,15 @@ class DeferredCells:
     - ``after``: chapters that must run first; they are run if needed.
     """
 
+    state: State
+
     def __init__(self, name: str, takes: str, *after: DeferredCells) -> None:
         self.name, self.after = name, after
         self.button = W.Button(layout=W.Layout(width="auto"))
         self.button.add_class(ACTS)
-        self.button.on_click(self._handle_click)
+        self.button.on_click(
+            lambda _: self.stop_cells() if self.state == "running" else self.run_cells()
+        )
         self.status = W.Label()
         self._takes, self._is_leaving = takes, False
         self._cells: dict[str, tuple[str, Context, Any]] = {}
@@ -102,12 +106,6 @@ class DeferredCells:
         """Wait until the started cells have finished."""
         if self._worker is not None:
             self._worker.join(timeout)
-
-    def _handle_click(self, button: Any) -> None:
-        if self.state == "running":
-            self.stop_cells()
-        else:
-            self.run_cells()
 
     def _defer_cell(self, request: dict[str, Any]) -> None:
         key = str(request["metadata"].get("cellId") or request["content"]["code"])

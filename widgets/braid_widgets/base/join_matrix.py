@@ -35,7 +35,7 @@ class JoinMatrix:
         self.cuts[axis][:] = new
 
     def add_pairs(self, boxes: np.ndarray, pairs: np.ndarray, hosts: np.ndarray) -> None:
-        """Add joined pairs.
+        """Add joined pairs; of boxes that overlap, the one with most pairs sets the host.
 
         - ``boxes`` (k, 4): keys [r0, r1, s0, s1).
         - ``pairs`` (k,): row pairs of each box.
@@ -47,17 +47,8 @@ class JoinMatrix:
         sides = [1 + int(c.max()) for c in columns]
         places, which = np.unique(np.ravel_multi_index(columns, sides), return_inverse=True)
         order = np.argsort(np.bincount(which.ravel(), pairs, len(places)), kind="stable")
-        self._set_box_hosts(*np.unravel_index(places[order], sides))
-
-    def _set_box_hosts(
-        self, r0: np.ndarray, r1: np.ndarray, s0: np.ndarray, s1: np.ndarray, hosts: np.ndarray
-    ) -> None:
-        """Set the host of the cells of each box; if boxes overlap, the last one wins."""
-        area = (r1 - r0) * (s1 - s0)
-        box = np.repeat(np.arange(len(area)), area)
-        place = np.arange(len(box)) - np.repeat(area.cumsum() - area, area)
-        rows, columns = np.divmod(place, (s1 - s0)[box])
-        self.host[r0[box] + rows, s0[box] + columns] = hosts[box]
+        for r0, r1, s0, s1, host in np.transpose(np.unravel_index(places[order], sides)):
+            self.host[r0:r1, s0:s1] = host
 
     def _find_cell_indices(self, boxes: np.ndarray) -> np.ndarray:
         rows, columns = (np.searchsorted(self.cuts[a], boxes[:, 2 * a : 2 * a + 2]) for a in (0, 1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -45,10 +45,6 @@ def _draw_below(chart: str, figure: go.Figure, printed: Sequence[PrintedFigure])
     return go.Figure([*below, *figure.data, *bars], figure.layout)
 
 
-def _as_list(values: Any) -> list[Any]:
-    return [] if values is None else list(values)
-
-
 def _make_traces(chart: str, one: PrintedFigure, traces: Sequence[Any]) -> Iterator[Any]:
     """Return the traces of one printed series in one panel."""
     named = {t.name: t for t in traces}
@@ -57,70 +53,57 @@ def _make_traces(chart: str, one: PrintedFigure, traces: Sequence[Any]) -> Itera
             raise ValueError(f"{chart} has no curve {name!r}; it has {', '.join(named)}")
     about = named.get(one.series)
     label = READ if one.interpretation else LABEL
+    reading = f"; {one.interpretation}" if one.interpretation else ""
     look = dict(
         name=f"{one.series}, {label}" if about is not None else label,
-        hovertemplate=f"{_format_hover_text(one)}<extra>{label}</extra>",
+        hovertemplate=f"{one.caption}{reading} ({one.where})<extra>{label}</extra>",
     )
     shade = GREY if about is None else get_trace_color(about)
     if not one.y:
         yield from _make_vertical_bands(one, traces, look)
-        return
-    xs, low, high = _compute_value_ranges(one, traces, named)
-    if not xs:
-        return
-    if traces[0].type == "bar":
-        heights = [b - a for a, b in zip(low, high, strict=True)]
-        pattern = dict(shape="/", fgcolor=shade, bgcolor="rgba(0,0,0,0)", size=5)
-        marker = dict(color=shade, pattern=pattern, line=dict(color=shade, width=1))
-        yield go.Bar(x=xs, y=heights, base=low, marker=marker, opacity=0.6, **look)
-    elif one.y_max:
-        around = [*zip(xs, high, strict=True), *reversed([*zip(xs, low, strict=True)])]
-        x, y = zip(*around, strict=True)
-        line = dict(color=shade, width=1, dash="dot")
-        fill = dict(fill="toself", opacity=0.25, mode="lines", line=line)
-        yield go.Scatter(x=x, y=y, **fill, **look)
-    else:
-        mode = "markers" if len(xs) == 1 else "lines+markers" if one.x else "lines"
-        mark = dict(symbol="star-diamond-open", size=12, color=shade, line_width=2)
-        line = dict(color=shade, width=2, dash="dot")
-        yield go.Scatter(x=xs, y=low, mode=mode, marker=mark, line=line, **look)
+    elif rows := _list_ranges(one, traces, named):
+        xs, low, high = map(list, zip(*rows, strict=True))
+        line = dict(color=shade, width=1 if one.y_max else 2, dash="dot")
+        if traces[0].type == "bar":
+            heights = [b - a for a, b in zip(low, high, strict=True)]
+            pattern = dict(shape="/", fgcolor=shade, bgcolor="rgba(0,0,0,0)", size=5)
+            marker = dict(color=shade, pattern=pattern, line=dict(color=shade, width=1))
+            yield go.Bar(x=xs, y=heights, base=low, marker=marker, opacity=0.6, **look)
+        elif one.y_max:
+            around = dict(x=xs + xs[::-1], y=high + low[::-1])
+            fill = dict(fill="toself", opacity=0.25, mode="lines", line=line)
+            yield go.Scatter(**around, **fill, **look)
+        else:
+            mode = "markers" if len(xs) == 1 else "lines+markers" if one.x else "lines"
+            mark = dict(symbol="star-diamond-open", size=12, color=shade, line_width=2)
+            yield go.Scatter(x=xs, y=low, mode=mode, marker=mark, line=line, **look)
 
 
-def _format_hover_text(one: PrintedFigure) -> str:
-    reading = f"; {one.interpretation}" if one.interpretation else ""
-    return f"{one.caption}{reading} ({one.where})"
-
-
-def _compute_value_ranges(
-    one: PrintedFigure, traces: Sequence[Any], named: dict[Any, Any]
-) -> tuple[list[Any], list[float], list[float]]:
-    """Return the positions on the x axis and the printed range at each.
+def _list_ranges(
+    one: PrintedFigure, traces: Sequence[Any], named: Mapping[str, Any]
+) -> list[tuple[Any, float, float]]:
+    """Return the positions on the x axis with the printed range at each.
 
     There are none for a ratio to a curve that has none of these positions.
     """
     base = named.get(one.measure)
     about = named.get(one.series, traces[0] if base is None else base)
-    at = {} if base is None else dict(zip(_as_list(base.x), _as_list(base.y), strict=True))
-    places = one.x or tuple(_as_list(about.x))
-    there = [k for k, x in enumerate(places) if base is None or x in at]
-    xs = [places[k] for k in there]
-    scale = [at[x] if base is not None else 1.0 for x in xs]
-
-    def scaled(values: tuple[float, ...]) -> list[float]:
-        each = values * len(places) if len(values) == 1 else values
-        return [each[k] * by for k, by in zip(there, scale, strict=True)]
-
-    return xs, scaled(one.y), scaled(one.y_max or one.y)
+    places = one.x or tuple(about.x)
+    scale = dict.fromkeys(places, 1.0)
+    if base is not None:
+        scale = dict(zip(base.x, base.y, strict=True))
+    low, high = (v * len(places) if len(v) == 1 else v for v in (one.y, one.y_max or one.y))
+    ranges = zip(places, low, high, strict=True)
+    return [(x, a * scale[x], b * scale[x]) for x, a, b in ranges if x in scale]
 
 
 def _make_vertical_bands(
-    one: PrintedFigure, traces: Sequence[Any], look: dict[str, Any]
+    one: PrintedFigure, traces: Sequence[Any], look: Mapping[str, Any]
 ) -> Iterator[go.Scatter]:
     """Return a line across the panel at one position, a band between two."""
-    heights = [v for t in traces for v in _as_list(t.y) if v == v and v is not None]
+    heights = [v for t in traces for v in t.y if v == v and v is not None]
     low, high = min(heights), max(heights)
-    ends = one.x * 2 if len(one.x) == 1 else one.x
-    for left, right in pairwise(ends):
+    for left, right in pairwise(one.x * 2 if len(one.x) == 1 else one.x):
         yield go.Scatter(
             x=[left, left, right, right, left],
             y=[low, high, high, low, low],

@@ -39,7 +39,7 @@ def plan_tree(before: Deployment, after: Deployment, name: str) -> TextTable:
     """
     query = after.queries[name]
     operator = after.operators[query.operator]
-    text = compensation_text(operator, query.definition)
+    text = _format_compensation(operator, query.definition)
     rows = [PlanRow(f"{name} at {query.sink}", "query", "")]
     rows += _list_operator_rows(before, after, operator, text, 1)
     return TextTable(pd.DataFrame(rows), caption=f"Plan of {name}")
@@ -53,18 +53,16 @@ def _list_operator_rows(
     shared = f", {format_count(demands, 'demand')}" if demands > 1 else ""
     what = f"σ{operator.id} at {operator.node}: {' ⋈ '.join(operator.definition.streams)}{shared}"
     yield PlanRow(INDENT * depth + what, _classify_reuse(before, operator), text)
+    indent = INDENT * (depth + 1)
     for read in operator.inputs:
         if isinstance(read, str):
-            source = f"{INDENT * (depth + 1)}{read} from {after.source_node(read)}"
-            yield PlanRow(
-                source, "stream", _format_source(operator.definition.restrict_to((read,)))
-            )
+            text = _format_source(operator.definition.restrict_to((read,)))
+            yield PlanRow(f"{indent}{read} from {after.source_node(read)}", "stream", text)
         else:
             upstream = after.operators[read]
             wanted = operator.demands[-1].definition.restrict_to(upstream.definition.streams)
-            yield from _list_operator_rows(
-                before, after, upstream, compensation_text(upstream, wanted), depth + 1
-            )
+            text = _format_compensation(upstream, wanted)
+            yield from _list_operator_rows(before, after, upstream, text, depth + 1)
 
 
 def _classify_reuse(before: Deployment, operator: Operator) -> str:
@@ -80,18 +78,13 @@ def _format_source(definition: Definition) -> str:
     return f"{chosen}{', '.join(sorted(columns))}"
 
 
-def compensation_text(operator: Operator, wanted: Definition) -> str:
+def _format_compensation(operator: Operator, wanted: Definition) -> str:
     """Return the compensation of an operator's results in words."""
-    return "; ".join(_describe_compensation(operator, wanted)) or "all of it"
-
-
-def _describe_compensation(operator: Operator, wanted: Definition) -> Iterator[str]:
-    extra = make_compensation(operator.definition, wanted)
+    extra, parts = make_compensation(operator.definition, wanted), []
     for stream, where, window in zip(wanted.streams, extra.where, extra.windows, strict=True):
-        if where is not None:
-            yield f"{stream}: {where.to_sql}"
-        if window is not None:
-            yield f"{stream} younger than {format_window(window)}"
-    yield from (j.text for j in sorted(extra.joins) if not j.is_implied)
+        parts += [] if where is None else [f"{stream}: {where.to_sql}"]
+        parts += [] if window is None else [f"{stream} younger than {format_window(window)}"]
+    parts += [j.text for j in sorted(extra.joins) if not j.is_implied]
     if extra.slides:
-        yield "every " + " or ".join(map(format_duration, sorted(extra.slides)))
+        parts.append("every " + " or ".join(map(format_duration, sorted(extra.slides))))
+    return "; ".join(parts) or "all of it"

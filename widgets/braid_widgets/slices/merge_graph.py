@@ -37,9 +37,7 @@ def edge_table(
     return pd.DataFrame(rows, columns=["i", "j", "start", "end", "cost_modelled", "chosen"])
 
 
-def merge_graph_chart(
-    windows: slices.Chain, statistics: ChainStatistics, title: str = "", unit: str = "s"
-) -> Chart:
+def merge_graph_chart(windows: slices.Chain, statistics: ChainStatistics, title: str) -> Chart:
     """Return Fig. 7.3 for one stream: nodes are windows, and an edge (i, j) is one slice.
 
     The slice ranges from w_i to w_j. The CPU-Opt chain is highlighted. Raises the errors of
@@ -50,7 +48,7 @@ def merge_graph_chart(
     texts = [f"{w:.3g}" for w in nodes]
     places = list(range(len(nodes)))
     figure = go.Figure(layout_yaxis_visible=False)
-    figure.update_xaxes(tickvals=places, ticktext=texts, title=f"window ({unit})")
+    figure.update_xaxes(tickvals=places, ticktext=texts, title="window (s)")
     figure.update_xaxes(showgrid=False, zeroline=False)
     for chosen, name, color, width in (
         (False, "other slices", GREY, 1),
@@ -61,27 +59,25 @@ def merge_graph_chart(
         look = dict(
             name=name, opacity=faint, marker_color=color, line=dict(color=color, width=width)
         )
-        _add_edges(figure, edges, unit, len(windows) <= FEW, **look)
+        _add_edges(figure, edges, len(windows) <= FEW, **look)
     figure.add_scatter(
         x=places,
         y=[0] * len(nodes),
         mode="markers",
         marker=dict(size=11 if len(nodes) > 14 else 22, color="#2f6fde"),
         showlegend=False,
-        text=[f"w{k} = {t} {unit}" for k, t in enumerate(texts)],
+        text=[f"w{k} = {t} s" for k, t in enumerate(texts)],
         hoverinfo="text",
     )
     costs = [_format_cost(slices.chain_cost(c, windows, statistics)) for c in (chain, windows)]
     note = (
-        f"CPU-Opt keeps {len(chain)} of {len(windows)} slices: {costs[0]} comparisons per {unit}, "
+        f"CPU-Opt keeps {len(chain)} of {len(windows)} slices: {costs[0]} comparisons per s, "
         f"Mem-Opt {costs[1]}, C_sys = {statistics.slice_overhead:.3g}"
     )
-    return Chart(f"{title or 'Merge graph'} (modelled)", {"": figure}, table, note)
+    return Chart(f"{title} (modelled)", {"": figure}, table, note)
 
 
-def _add_edges(
-    figure: go.Figure, edges: pd.DataFrame, unit: str, has_labels: bool, **look: Any
-) -> None:
+def _add_edges(figure: go.Figure, edges: pd.DataFrame, has_labels: bool, **look: Any) -> None:
     """Add half-ellipses from node to node, each with its cost at the top."""
     turn = np.append(np.linspace(0, np.pi, 25), np.nan)
     i, j = edges["i"].to_numpy(float)[:, None], edges["j"].to_numpy(float)[:, None]
@@ -96,9 +92,7 @@ def _add_edges(
         showlegend=False,
         text=costs,
         textposition="top center",
-        hovertext=[
-            f"from {a:.3g} to {b:.3g} {unit}: {c} comparisons per {unit}" for a, b, c in spans
-        ],
+        hovertext=[f"from {a:.3g} to {b:.3g} s: {c} comparisons per s" for a, b, c in spans],
         hoverinfo="text",
         **look,
     )

@@ -29,26 +29,24 @@ def ratio_table(events: Iterable[Any]) -> pd.DataFrame:
     """Return one row per batch of a run of any length: all of ``BatchFigures``, with phases, ratios
     and rates as columns.
     """
-    return _make_table(_fold_batches(events)[1])
+    return _fold_batches(events)[1]
 
 
-def _fold_batches(events: Iterable[Any]) -> tuple[RunView, list[BatchFigures]]:
-    scene, points = RunView(), []
+def _fold_batches(events: Iterable[Any]) -> tuple[RunView, pd.DataFrame]:
+    """Return the state at the end of a run, and its table."""
+    scene, rows = RunView(), []
+    columns = [name for name in BatchFigures.__dataclass_fields__ if name != "seconds_by_phase"]
     for event in events:
         scene.apply_event(event)
         if isinstance(event, BatchCommitted):
-            points.append(scene.points[-1])
-    return scene, points
-
-
-def _make_table(points: list[BatchFigures]) -> pd.DataFrame:
-    columns = [name for name in BatchFigures.__dataclass_fields__ if name != "seconds_by_phase"]
-    rows = [{c: getattr(p, c) for c in columns} | dict(p.seconds_by_phase) for p in points]
+            now = scene.points[-1]
+            rows.append({c: getattr(now, c) for c in columns} | dict(now.seconds_by_phase))
     data = pd.DataFrame(rows, columns=[*columns, *PHASES])
-    return data.assign(
+    seconds = data["seconds"].where(data["seconds"] > 0)
+    return scene, data.assign(
         stored_ratio=data["ilf_max"] / data["ilf_optimal"].where(data["ilf_optimal"] > 0),
-        rows_per_second=data["received"] / data["seconds"].where(data["seconds"] > 0),
-        results_per_second=data["results"] / data["seconds"].where(data["seconds"] > 0),
+        rows_per_second=data["received"] / seconds,
+        results_per_second=data["results"] / seconds,
     )
 
 
@@ -57,8 +55,7 @@ def ratio_chart(events: Iterable[Any]) -> Chart:
 
     Rates are included only if they were measured.
     """
-    scene, points = _fold_batches(events)
-    table = _make_table(points)
+    scene, table = _fold_batches(events)
     data = table.set_index(table["batch"] + 1)
     is_gridded = bool(data["ilf_mapping"].notna().any())
     name = "ILF / ILF*" if is_gridded else "most stored / ILF*"
@@ -66,9 +63,8 @@ def ratio_chart(events: Iterable[Any]) -> Chart:
     if data["bound"].notna().any():
         ratios["bound"] = data["bound"].astype(float)
     r, s = [*scene.stream_aliases[:2], "R", "S"][:2]
-    sizes = [p.live[0] / p.live[1] if len(p.live) > 1 and p.live[1] else None for p in points]
-    streams = pd.DataFrame({f"|{r}| / |{s}|": sizes}, index=data.index, dtype=float)
-    panels = {name: ratios, f"|{r}| / |{s}|": streams}
+    sizes = data["live"].map(lambda n: n[0] / n[1] if len(n) > 1 and n[1] else float("nan"))
+    panels = {name: ratios, f"|{r}| / |{s}|": sizes.astype(float).to_frame(f"|{r}| / |{s}|")}
     if not scene.is_modelled:
         rates = data[["rows_per_second", "results_per_second"]]
         panels["per second"] = rates.set_axis(["tuples in", "results"], axis=1)
