@@ -65,8 +65,8 @@ class _Page:
     has_library = False
 
 
-def claim_library() -> bool:
-    """Return whether the caller is the first of the process that needs plotly.js on the page."""
+def is_first_chart() -> bool:
+    """Return whether nobody in the process has asked before: the first chart needs plotly.js."""
     had, _Page.has_library = _Page.has_library, True
     return not had
 
@@ -119,16 +119,16 @@ class Chart:
         return {"name": self.name, "columns": data["columns"], "rows": data["data"]}
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        html = self.to_html(first=is_headless() and claim_library())
+        html = self.to_html(first=is_headless() and is_first_chart())
         return {"text/html": html, "text/plain": f"Chart({self.name!r})"}
 
 
 def _render_panel(heading: str, figure: go.Figure) -> str:
     """Return a figure with its heading and the names of its axes as text, which wraps."""
-    made: dict[str, Any] = figure.to_dict()
-    layout = made["layout"] = made["layout"] | _COMPACT
+    content: dict[str, Any] = figure.to_dict()
+    layout = content["layout"] = content["layout"] | _COMPACT
     x, y = (layout.get(axis, {}).pop("title", {}).get("text", "") for axis in ("xaxis", "yaxis"))
-    data = pio.to_json(made, validate=False).replace("<", "\\u003c")
+    data = pio.to_json(content, validate=False).replace("<", "\\u003c")
     return (
         f"<figure><figcaption><b>{escape(heading)}</b><span>{escape(y)}</span></figcaption>"
         f'<div class="braid-plot"><script type="application/json">{data}</script></div>'

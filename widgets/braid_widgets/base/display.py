@@ -14,7 +14,7 @@ import ipywidgets as W
 from braid.core.event_jsonl import LOGGER
 from IPython.display import HTML, display
 
-from braid_widgets.base.charts import Chart, claim_library
+from braid_widgets.base.charts import Chart, is_first_chart
 from braid_widgets.base.interactivity import execute_request, is_headless
 from braid_widgets.base.static_fallback import LATER, StaticFallback
 
@@ -24,7 +24,7 @@ def static_html(view: Any) -> str:
 
     Only the first chart of the process includes plotly.js.
     """
-    return str(view.to_html(*[claim_library()] if isinstance(view, Chart) else []))
+    return str(view.to_html(*[is_first_chart()] if isinstance(view, Chart) else []))
 
 
 def display_view(view: Any) -> None:

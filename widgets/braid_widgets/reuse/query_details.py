@@ -38,9 +38,9 @@ def describe_live_query(run: Any, name: str) -> str:
 
 
 def _format_definition(query: DeployedQuery) -> str:
-    asked = query.definition
-    windows = [f"{s} {format_window(w)}" for s, w in zip(asked.streams, asked.windows, strict=True)]
-    chosen = zip(asked.streams, asked.selections, strict=True)
+    streams, definition = query.definition.streams, query.definition
+    windows = [f"{s} {format_window(w)}" for s, w in zip(streams, definition.windows, strict=True)]
+    chosen = zip(streams, definition.selections, strict=True)
     where = ", ".join(f"{s}: {sel.to_sql}" for s, sel in chosen if sel.to_sql != "TRUE")
     return f"  windows: {', '.join(windows)}; selections: {where or 'none'}"
 
