@@ -13,6 +13,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import plotly.io as pio
 from braid.util.validation import check_page_file
+from IPython.display import HTML, display
 from plotly.offline import get_plotlyjs
 
 from braid_widgets.base.interactivity import is_headless
@@ -119,8 +120,11 @@ class Chart:
         return {"name": self.name, "columns": data["columns"], "rows": data["data"]}
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        return {"text/html": self.to_html(first=False), "text/plain": f"Chart({self.name!r})"}
+
+    def _ipython_display_(self) -> None:
         html = self.to_html(first=is_headless() and is_first_chart())
-        return {"text/html": html, "text/plain": f"Chart({self.name!r})"}
+        display(HTML(html))  # type: ignore[no-untyped-call]
 
 
 def _render_panel(heading: str, figure: go.Figure) -> str:
