@@ -18,13 +18,11 @@ class GroupMapping:
     """The (n, m) mapping of a group of hosts, and the mapping before it.
 
     - ``cells``: (row, column) by host.
-    - ``epoch``: number of mapping changes so far.
     - ``before``: the previous mapping; None if there was none.
     """
 
     mapping: tuple[int, int]
     cells: Mapping[int, tuple[int, int]]
-    epoch: int = 0
     before: tuple[int, int] | None = None
 
 

@@ -103,10 +103,8 @@ class RunView:
 
     def _update_mapping(self, event: MappingChanged) -> None:
         cells = {h: (row, column) for h, row, column in event.cells}
-        grid = self.grids.get(event.group)
         before = event.previous_mapping if event.previous_mapping != event.mapping else None
-        epoch = (grid.epoch if grid else 0) + (before is not None)
-        self.grids[event.group] = GroupMapping(event.mapping, cells, epoch, before)
+        self.grids[event.group] = GroupMapping(event.mapping, cells, before)
 
     def _start_migration(self, event: MigrationStarted) -> None:
         self.migrating[event.group] = event.tuples_to_copy
