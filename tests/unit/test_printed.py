@@ -41,7 +41,7 @@ def test_a_value_stands_below_the_curves_of_its_panel(lines: Chart) -> None:
     assert (list(first.x), list(first.y)) == ([10.0], [5.0])
     assert first.name == f"ours, {LABEL}" and first.line.color == ours.line.color
     assert "it is five (section 1)" in first.hovertemplate
-    assert len(rest) == 2, "ours stay, above it"
+    assert rest == list(lines.panels["wide = True"].data), "ours stay, above it"
     assert chart.panels["wide = False"] is lines.panels["wide = False"]
 
 
@@ -62,7 +62,7 @@ def test_a_level_goes_through_and_a_place_across(lines: Chart) -> None:
     )
     flat, across = printed(add_printed_values(lines, [level, place], wide=False))
     assert list(flat.x) == [10, 20] and list(flat.y) == [7, 7]
-    assert set(across.x) == {12, 15} and {min(across.y), max(across.y)} == {10, 60}
+    assert set(across.x) == {12, 15} and {min(across.y), max(across.y)} == {10, 120}
 
 
 def test_a_ratio_is_drawn_where_the_curve_that_it_is_of_has_its_place(lines: Chart) -> None:

@@ -21,6 +21,15 @@ def test_a_series_looks_alike_in_every_panel():
     assert set(chart.data["quantity"]) == {"one", "two"} and len(chart.data) == 6
 
 
+def test_panels_have_the_same_scale_on_a_logarithmic_axis_too():
+    tidy = pd.DataFrame({"x": [1, 2, 1, 2], "y": [1, 2, 300, 400], "of": ["a", "a", "b", "b"]})
+    chart = line_charts.line_chart(tidy, "t", "u", x="x", y="y", facet_col="of", log_y=True)
+    assert list(chart.panels) == ["of = a", "of = b"]
+    for figure in chart.panels.values():
+        seen = [y for curve in figure.data for y in curve.y]
+        assert (min(seen), max(seen)) == (1, 400) and figure.layout.yaxis.type == "log"
+
+
 @pytest.mark.parametrize(("high", "marks"), [(4.5, None), (22, "D2"), (2200, 1)])
 def test_a_logarithmic_axis_has_marks_for_close_values_too_and_not_too_many(high, marks):
     tidy = pd.DataFrame({"x": [1, 2], "y": [2.2, high]})

@@ -67,12 +67,16 @@ def _draw_panels(
         named = [(labels.get(column, column), v) for column, v in zip(facets, chosen, strict=True)]
         heading = " · ".join(f"{label} = {v}" if label else f"{v}" for label, v in named)
         figure = draw(part, color_discrete_map=_choose_colors(names, shades), **shown, **look)
+        scaled = part if has_own_scales else data
         figure.for_each_xaxis(partial(_thin_log_ticks, values=part[look["x"]]))
-        figure.for_each_yaxis(partial(_thin_log_ticks, values=part[look["y"]]))
+        figure.for_each_yaxis(partial(_thin_log_ticks, values=scaled[look["y"]]))
         if has_own_scales:
             figure.update_yaxes(rangemode="tozero")
-        elif facets:
-            figure.update_yaxes(autorangeoptions_include=[values.min(), values.max()])
+        elif facets:  # invisible points: on logarithmic axes, autorange ignores values to include
+            ends = dict(x=part[look["x"]].tolist()[:1] * 2, y=[values.min(), values.max()], name="")
+            figure.add_scatter(
+                mode="markers", opacity=0, hoverinfo="skip", showlegend=False, **ends
+            )
         panels[heading] = figure
     return Chart(title, panels, data, columns=data[facet_col].nunique() if facet_col else 3)
 

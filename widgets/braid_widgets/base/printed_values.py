@@ -47,7 +47,7 @@ def _draw_below(chart: str, figure: go.Figure, printed: Sequence[PrintedFigure])
 
 def _make_traces(chart: str, one: PrintedFigure, traces: Sequence[Any]) -> Iterator[Any]:
     """Return the traces of one printed series in one panel."""
-    named = {t.name: t for t in traces}
+    named = {t.name: t for t in traces if t.name}
     for name in filter(None, (one.series, one.measure)):
         if name not in named:
             raise ValueError(f"{chart} has no curve {name!r}; it has {', '.join(named)}")
