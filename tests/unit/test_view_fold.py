@@ -5,6 +5,7 @@ from __future__ import annotations
 from braid.core.run_events import BatchPlanned, RunEnded, RunStarted
 from braid.papers.theta.run_events import MappingChanged
 from braid_widgets.base.run_view import HISTORY, RunView, fold_events
+from braid_widgets.cockpit.page import recorded_page
 from braid_widgets.theta import grid_map, matrix
 from unit.scripted import MIGRATION, list_rows, list_scenes, make_commit, make_start
 
@@ -29,7 +30,7 @@ def test_a_batch_colours_the_cells_by_the_host_that_joined_them():
 
 def test_a_migration_shows_copies():
     scene = list_scenes(MIGRATION)[1]
-    view = grid_map.grid_frame(scene)
+    view = grid_map.GridMap(scene).make_frame()
     # Fresh S meets only half of R on each host: block 1 (key 1) is not on host 0 yet, block 0 not
     # on host 1.
     by_box = {cell[:4]: cell.host for cell in matrix.matrix_cells(scene)}
@@ -43,7 +44,7 @@ def test_a_migration_shows_copies():
 def test_the_migration_ends():
     scene = list_scenes(MIGRATION)[2]
     assert not scene.migrating
-    view = grid_map.grid_frame(scene)
+    view = grid_map.GridMap(scene).make_frame()
     assert view["waiting"] == 0 and view["title"].endswith("1 × 2 hosts share the cells.")
     assert scene.end is not None and scene.totals.migrations == 1
 
@@ -58,7 +59,7 @@ def test_a_plan_that_was_not_committed_counts_for_nothing():
     # A driver that dies after planning plans the batch again.
     twice = [e for e in MIGRATION for _ in range(2 if isinstance(e, BatchPlanned) else 1)]
     a, b = fold_events(MIGRATION), fold_events(twice)
-    assert (a.join_matrix.host == b.join_matrix.host).all() and a.totals == b.totals
+    assert a.joined_keys == b.joined_keys and a.totals == b.totals
 
 
 def test_going_on_after_a_restart_keeps_what_was_there():
@@ -80,28 +81,25 @@ def test_memory_is_bounded_however_long_the_run():
     assert scene.totals.batches == HISTORY + 50
 
 
-def test_an_empty_run_has_pictures():
+def test_an_empty_run_has_a_page_without_frames():
     for events in ([], [make_start()], [make_start(), RunEnded(-1, "failed", "no source")]):
-        scene = list_scenes(events)[0]
-        assert (
-            list_rows(grid_map.grid_frame(scene)["cells"]) == []
-            and grid_map.grid_frame(scene)["stored"] == []
-        )
-        assert scene.totals.batches == 0
+        page = recorded_page(events)
+        assert (page["frames"], page["hosts"]["batch"], page["timeline"]["batch"]) == ([], [], [])
+        assert fold_events(events).totals.batches == 0
 
 
 def test_hosts_that_came_by_growth_are_in_use():
     grow = MappingChanged(3, 0, (1, 2), (2, 4), [[h, h // 4, h % 4] for h in range(8)], [4, 10])
     scene = fold_events([*MIGRATION[:-1], grow, make_commit(3, [0, 0], [4, 10], hosts=8)])
     assert scene.points[-1].hosts == 8
-    assert len(grid_map.grid_frame(scene)["places"]["host"]) == 8
+    assert len(grid_map.GridMap(scene).make_frame()["places"]["host"]) == 8
 
 
 def test_streams_without_a_grid_have_no_places_in_one():
     scene = fold_events(
         [make_start(placement="HashPartition", hosts=5), make_commit(0, [3, 3], [3, 3], hosts=5)]
     )
-    view = grid_map.grid_frame(scene)
+    view = grid_map.GridMap(scene).make_frame()
     assert (view["n"], view["m"], view["load"]) == (0, 0, None) and view["places"]["host"] == []
     assert scene.points[-1].ilf_mapping is None and scene.points[-1].ratio != scene.points[-1].ratio
 

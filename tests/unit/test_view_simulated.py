@@ -15,12 +15,11 @@ from braid.core.plan import Block
 from braid.core.run_events import BatchCommitted
 from braid.papers.theta.run_events import MappingChanged, MigrationAdvanced
 from braid.simulation.simulator import simulate
-from braid_widgets.base.join_matrix import JoinMatrix, tile_rectangles
-from braid_widgets.base.run_view import fold_events
+from braid_widgets.base.run_view import RunView, fold_events
 from braid_widgets.cockpit.frames import FrameCollector
 from braid_widgets.cockpit.page import recorded_page
 from braid_widgets.theta import grid_map, matrix, ratio_chart
-from unit.scripted import list_rows, list_scenes
+from unit.scripted import list_rows, list_scenes, make_start
 
 SWING = [(0, 900)] * 4 + [(900, 0)] * 12 + [(0, 900)] * 6
 PLACEMENTS = {
@@ -52,7 +51,7 @@ def test_the_cells_tile_the_matrix(events):
     scene = fold_events(events)
     cells = matrix.matrix_cells(scene)
     area = sum((bottom - top) * (right - left) for top, bottom, left, right, *_ in cells)
-    filled = (scene.join_matrix.host >= 0).mean() if scene.start.placement == "HashPartition" else 1
+    filled = 1 / 7 if scene.start.placement == "HashPartition" else 1
     assert area == pytest.approx(filled, abs=1e-3)
 
 
@@ -77,7 +76,7 @@ def test_loads_are_those_of_the_blocks(events):
         for b in scene.blocks.values():
             for h in b.hosts:
                 held[h] += b.rows
-        assert grid_map.grid_frame(scene)["stored"] == held
+        assert grid_map.GridMap(scene).make_frame()["stored"] == held
         used = {h for g in scene.grids.values() for h in g.cells} or range(len(held))
         assert scene.points[-1].ilf == pytest.approx(
             sum(held[h] if h < len(held) else 0 for h in used) / len(used)
@@ -105,7 +104,7 @@ def test_what_comes_in_pieces_is_what_comes_at_once(events):
     for a, b in pairwise(cuts):
         pieces.apply_events(events[a:b])
     assert pieces.frames == whole.frames and pieces.host_rows() == whole.host_rows()
-    assert pieces.page_fields("live") == whole.page_fields("live")
+    assert pieces.make_page("live") == whole.make_page("live")
 
 
 def test_totals_are_sums_over_the_batches(events):
@@ -132,7 +131,7 @@ def test_rows_are_copied_from_and_to_the_hosts_that_the_plan_names(hosts):
             copies[e.batch] |= {(source, target) for _, source, target in e.copies}
     seen = 0
     for scene in list_scenes(events):
-        view = grid_map.grid_frame(scene)
+        view = grid_map.GridMap(scene).make_frame()
         flights = {(source, target) for source, target, _, _ in list_rows(view["copies"])}
         assert flights <= copies[scene.last.batch]
         seen += len(flights)
@@ -148,7 +147,7 @@ def test_the_ratio_of_the_mapping_is_the_papers():
 
 def test_growth_adds_hosts_to_the_grid():
     events = simulate(PLACEMENTS["growing"], SWING)
-    sizes = [len(grid_map.grid_frame(s)["places"]["host"]) for s in list_scenes(events)]
+    sizes = [len(grid_map.GridMap(s).make_frame()["places"]["host"]) for s in list_scenes(events)]
     assert sizes[0] == 4 and sizes[-1] == 64 and sizes == sorted(sizes)
     changes = [e for e in events if isinstance(e, MappingChanged)]
     assert fold_events(events).grids[0].mapping == changes[-1].mapping
@@ -158,25 +157,23 @@ def test_a_placement_without_tuples_has_pictures():
     events = simulate(AdaptiveGrid(64), [(0, 0)] * 2)
     scene = fold_events(events)
     assert (
-        list_rows(grid_map.grid_frame(scene)["copies"]) == []
-        and grid_map.grid_frame(scene)["scale_max"] == 0
+        list_rows(grid_map.GridMap(scene).make_frame()["copies"]) == []
+        and grid_map.GridMap(scene).make_frame()["scale_max"] == 0
     )
     json.dumps(recorded_page(events), allow_nan=False)
     ratio_chart.ratio_chart(events)
 
 
-def test_finer_cuts_keep_hosts():
-    joined = JoinMatrix()
-    joined.split_axis(0, (0, 4))
-    joined.split_axis(1, (0, 4))
-    joined.add_pairs(np.array([[0, 4, 0, 4]]), np.array([32.0]), np.array([5]))
-    joined.split_axis(0, (2,))
-    joined.split_axis(1, (1, 8))
-    assert joined.host.tolist() == [[5, 5, -1], [5, 5, -1]]
+def test_finer_keys_keep_hosts():
+    scene = RunView(joined_keys={(0, 4, 0, 4): 5, (2, 4, 1, 4): 6})
+    scene.start = make_start()
+    size = scene.start.key_space_size
+    cells = [[round(x * size) for x in cell[:4]] + [cell[4]] for cell in matrix.matrix_cells(scene)]
+    assert cells == [[0, 2, 0, 4, 5], [2, 4, 0, 1, 5], [2, 4, 1, 4, 6]]
 
 
 def test_rectangles_tile_equal_cells():
-    assert tile_rectangles(np.array([[1, 1, 2], [1, 1, -1], [3, 2, 2]])) == [
+    assert matrix.tile_rectangles(np.array([[1, 1, 2], [1, 1, -1], [3, 2, 2]])) == [
         (0, 2, 0, 2),
         (0, 1, 2, 3),
         (2, 3, 0, 1),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, NamedTuple, TypedDict
+from typing import NamedTuple, TypedDict
 
 from braid.core.plan import Block
 from braid.core.run_events import RunStarted
@@ -56,27 +56,22 @@ class BlockMap(StateMap):
         return True
 
     def make_frame(self) -> BlockMapFrame:
-        """Return the frame after the last commit."""
         scene, blocks = self.scene, list(self.scene.blocks.values())
-        stored = (
-            [metrics.stored_tuples for metrics in scene.last.host_metrics] if scene.last else []
-        )
+        stored = self.list_by_host("stored_tuples")
         timed = all(b.event_time_range is not None for b in blocks)
-        low, high = _find_common_range([_get_block_interval(b, timed) for b in blocks])
+        spans = [_get_block_interval(b, timed) for b in blocks]
+        low = min((first for first, _ in spans), default=0)
+        high = max(low + 1, max((last for _, last in spans), default=1))
+        long = high - low
         held = [
             BlockBar(
-                b.id,
-                h,
-                b.stream,
-                *_scale_to_range(_get_block_interval(b, timed), low, high),
-                b.rows,
+                b.id, h, b.stream, round((a - low) / long, 4), round((z - low) / long, 4), b.rows
             )
-            for b in blocks
+            for b, (a, z) in zip(blocks, spans, strict=True)
             for h in b.hosts
         ]
-        oldest = (
-            format_duration(round(high - low)) + " older" if timed and blocks else "oldest batch"
-        )
+        is_dated = timed and bool(blocks)
+        oldest = f"{format_duration(round(long))} older" if is_dated else "oldest batch"
         return {
             "title": "State of each host, by age",
             "note": "one row a host, one lane a stream · a block on several hosts is a replica",
@@ -94,12 +89,3 @@ def _get_block_interval(block: Block, timed: bool) -> tuple[float, float]:
     if timed and block.event_time_range is not None:
         return block.event_time_range
     return block.batch, block.batch + 1
-
-
-def _find_common_range(reaches: list[tuple[float, float]]) -> tuple[float, float]:
-    low, high = min((a for a, _ in reaches), default=0), max((b for _, b in reaches), default=1)
-    return low, max(high, low + 1)
-
-
-def _scale_to_range(reach: tuple[float, float], low: float, high: float) -> tuple[Any, Any]:
-    return tuple(round((t - low) / (high - low), 4) for t in reach)  # type: ignore[return-value]

@@ -7,20 +7,20 @@ and a path of hops for each. Source: Gu 2007, sections 3 and 4, Fig. 3 and 5.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
 from typing import Any, NamedTuple, TypedDict
 
 from braid.core.plan import Route
-from braid.core.run_events import BatchCommitted, BatchPlanned, RunStarted
+from braid.core.run_events import BatchCommitted, BatchPlanned
 from braid.papers.diffusion.run_events import PathChosen, SegmentPlaced
 
 from braid_widgets.base.columnar import Columns
-from braid_widgets.base.key_figures import KeyFigure
 from braid_widgets.base.run_view import HISTORY, RunView
-from braid_widgets.base.state_maps import StateMap, make_copies_figure
+from braid_widgets.base.state_maps import StateMap
 
 SPAN = 24
 """Number of latest batches shown."""
+_PLACED = -1
+"""Key of the segments that the placement reports, in order; others are by stream."""
 
 
 class Segment(NamedTuple):
@@ -87,127 +87,96 @@ class SegmentsFrame(TypedDict):
     scale_max: int
 
 
-class _Path(NamedTuple):
-    """A chosen path, and the route of the first block of its segment."""
-
-    chosen: PathChosen
-    route: Route
-
-
 class _Stored(NamedTuple):
-    """Hosts that store a stream's rows of some batches, from 1."""
+    """Hosts that store a stream's rows of some batches, from 1, as a segment does."""
 
+    stream: int
     hosts: tuple[int, ...]
     first: int
     last: int
+    copied: int = 0
 
 
 class SegmentMap(StateMap):
-    """The state map of runs that place segments of streams."""
+    """The state map of runs that place segments of streams.
+
+    If the placement does not report its segments, they are made of the routes: a segment goes on
+    while its stream's rows are stored on the same hosts by the same path.
+    """
 
     name = "segments"
+    shown_kinds = (SegmentPlaced, PathChosen)
+    is_copying = True
 
     def __init__(self, scene: RunView) -> None:
         super().__init__(scene)
-        self._placed: list[SegmentPlaced] = []
+        self._segments: dict[int, list[_Stored]] = defaultdict(list)
         self._chosen: list[PathChosen] = []
-        self._planned: BatchPlanned | None = None
-        self._paths: dict[int, _Path] = {}
-        self._routed: dict[int, list[_Stored]] = defaultdict(list)
-
-    @classmethod
-    def can_show(cls, start: RunStarted, kinds: Collection[type]) -> bool:
-        return SegmentPlaced in kinds or PathChosen in kinds
+        self._hops: dict[int, list[PathHop]] = {}
+        self._orders: dict[int, list[PathOrder]] = {}
+        self._latest = -1
 
     def apply_event(self, event: Any) -> None:
         if isinstance(event, SegmentPlaced):
-            self._placed = [*self._placed, event][-HISTORY:]
+            self._place_segment(event)
         elif isinstance(event, PathChosen):
             self._chosen.append(event)
-        elif isinstance(event, BatchPlanned):
-            self._planned = event
         elif isinstance(event, BatchCommitted):
-            self._add_batch_paths()
+            plan = self.scene.find_latest(BatchPlanned)
+            if plan is not None and plan.batch == event.batch:
+                self._apply_plan(plan)
 
-    def _add_batch_paths(self) -> None:
-        """Add the segments and the paths of this batch.
-
-        A segment goes on while its stream's rows are stored on the same hosts by the same path.
-        """
-        routes = (
-            {r.block.id: r for r in self._planned.routes if r.is_fresh} if self._planned else {}
+    def _place_segment(self, event: SegmentPlaced) -> None:
+        """Add a segment of the master; the one before ends here at the latest."""
+        placed, last = self._segments[_PLACED], event.batch + event.batches
+        placed[-1:] = [s._replace(last=min(s.last, event.batch)) for s in placed[-1:]]
+        placed.append(
+            _Stored(event.master_stream, (event.host,), event.batch + 1, last, event.copied_tuples)
         )
-        chosen = {e.block: _Path(e, routes[e.block]) for e in self._chosen if e.block in routes}
-        self._paths |= {path.chosen.stream: path for path in chosen.values()}
-        for block in (route.block for route in routes.values()):
-            before = self._routed[block.stream]
-            goes_on = before and before[-1].hosts == block.hosts and block.id not in chosen
-            first = before.pop().first if goes_on else block.batch + 1
-            before.append(_Stored(block.hosts, first, block.batch + 1))
-            del before[:-HISTORY]
-        self._chosen, self._planned = [], None
+        del placed[:-HISTORY]
 
-    def make_key_figure(self) -> KeyFigure | None:
-        """Return the copies that were sent for one row of the last batch."""
-        return make_copies_figure(self.scene)
+    def _apply_plan(self, plan: BatchPlanned) -> None:
+        """Add the paths that were chosen for a committed batch, and its segments."""
+        routes = {route.block.id: route for route in plan.routes if route.is_fresh}
+        chosen = {e.block: e for e in self._chosen if e.block in routes}
+        for id, event in sorted(chosen.items()):
+            self._hops[event.stream] = _list_path_hops(event.stream, routes[id])
+            self._orders[event.stream] = self._list_join_orders(event)
+            self._latest = event.stream
+        self._chosen = []
+        for block in (route.block for route in routes.values() if _PLACED not in self._segments):
+            before, batch = self._segments[block.stream], block.batch + 1
+            if before and before[-1].hosts == block.hosts and block.id not in chosen:
+                before[-1] = before[-1]._replace(last=batch)
+            else:
+                before.append(_Stored(block.stream, block.hosts, batch, batch))
+            del before[:-HISTORY]
 
     def make_frame(self) -> SegmentsFrame:
-        """Return the frame after the last commit."""
-        commit = self.scene.last
-        metrics = commit.host_metrics if commit else ()
-        last = commit.batch + 1 if commit else 1
-        stored = [host.stored_tuples for host in metrics]
-        newest = [path for _, path in sorted(self._paths.items())]
-        segments = (
-            self._list_placed_segments(last) if self._placed else self._list_routed_segments(last)
-        )
+        last, stored = self.last.batch + 1, self.list_by_host("stored_tuples")
+        hops = [hop for _, hops in sorted(self._hops.items()) for hop in hops]
+        orders = [order for _, orders in sorted(self._orders.items()) for order in orders]
         return {
             "streams": list(self.scene.stream_aliases),
             "first": max(1, last - SPAN + 1),
             "last": last,
-            "segments": Columns.from_records(Segment, segments),
+            "segments": Columns.from_records(Segment, self._list_segments(last)),
             "stored": stored,
-            "received": sum(commit.received_tuples) if commit else 0,
-            "sent": sum(host.received_tuples for host in metrics),
-            "hops": Columns.from_records(
-                PathHop, [h for path in newest for h in _list_path_hops(path)]
-            ),
-            "orders": Columns.from_records(
-                PathOrder, [o for path in newest for o in self._list_join_orders(path.chosen)]
-            ),
-            "latest": max(
-                (path.chosen.batch, path.chosen.block, path.chosen.stream) for path in newest
-            )[2]
-            if newest
-            else -1,
+            "received": sum(self.last.received_tuples),
+            "sent": sum(self.list_by_host("received_tuples")),
+            "hops": Columns.from_records(PathHop, hops),
+            "orders": Columns.from_records(PathOrder, orders),
+            "latest": self._latest,
             "scale_max": max(stored, default=0),
         }
 
-    def _list_placed_segments(self, last: int) -> list[Segment]:
-        """Return the master's segments that the last ``SPAN`` batches touch, in order.
-
-        A segment ends with its length, or earlier where the next one begins.
-        """
-        begins = [event.batch for event in self._placed[1:]]
-        segments = []
-        for event, end in zip(self._placed, [*begins, last], strict=False):
-            latest = min(event.batch + event.batches, end, last)
-            copied = event.copied_tuples
-            segments.append(
-                Segment(event.master_stream, event.host, event.batch + 1, latest, copied)
-            )
-        return [segment for segment in segments if segment.last > last - SPAN]
-
-    def _list_routed_segments(self, last: int) -> list[Segment]:
-        """Return the segments of all streams that the last ``SPAN`` batches touch.
-
-        A segment may be on several hosts.
-        """
+    def _list_segments(self, last: int) -> list[Segment]:
+        """Return the segments that the last ``SPAN`` batches touch, one for each of their hosts."""
         return [
-            Segment(stream, host, each.first, each.last, 0)
-            for stream, stored in sorted(self._routed.items())
+            Segment(each.stream, host, each.first, min(each.last, last), each.copied)
+            for _, stored in sorted(self._segments.items())
             for each in stored
-            if each.last > last - SPAN
+            if min(each.last, last) > last - SPAN
             for host in sorted(each.hosts)
         ]
 
@@ -223,10 +192,10 @@ class SegmentMap(StateMap):
         ]
 
 
-def _list_path_hops(path: _Path) -> list[PathHop]:
+def _list_path_hops(stream: int, route: Route) -> list[PathHop]:
     return [
-        PathHop(path.chosen.stream, p, k, hop.stream, host, len(ids))
-        for p, hops in enumerate(path.route.paths)
+        PathHop(stream, p, k, hop.stream, host, len(ids))
+        for p, hops in enumerate(route.paths)
         for k, hop in enumerate(hops)
         for host, ids in hop.blocks_by_host.items()
     ]

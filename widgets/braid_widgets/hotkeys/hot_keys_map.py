@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, NamedTuple, TypedDict
+from typing import NamedTuple, TypedDict
 
 from braid.core.run_events import RunStarted
 from braid.papers.hotkeys.run_events import SpreadChanged
 
 from braid_widgets.base.columnar import Columns
-from braid_widgets.base.run_view import RunView
 from braid_widgets.base.state_maps import StateMap
 
 
@@ -58,22 +57,12 @@ class HotKeysMap(StateMap):
 
     name = "hotkeys"
 
-    def __init__(self, scene: RunView) -> None:
-        super().__init__(scene)
-        self._spread: SpreadChanged | None = None
-
     @classmethod
     def can_show(cls, start: RunStarted, kinds: Collection[type]) -> bool:
         return start.placement == "HotKeys"
 
-    def apply_event(self, event: Any) -> None:
-        if isinstance(event, SpreadChanged):
-            self._spread = event
-
     def make_frame(self) -> HotKeysFrame:
-        """Return the frame after the last commit."""
-        change, last = self._spread, self.scene.last
-        metrics = last.host_metrics if last else ()
+        change = self.scene.find_latest(SpreadChanged)
         spread = change.spread if change else ()
         values = [
             HotValue(
@@ -85,7 +74,7 @@ class HotKeysMap(StateMap):
             )
             for v in spread
         ]
-        compared = [host.compared_pairs for host in metrics]
+        compared = self.list_by_host("compared_pairs")
         return {
             "streams": list(self.scene.stream_aliases),
             "values": Columns.from_records(HotValue, values),
@@ -93,8 +82,8 @@ class HotKeysMap(StateMap):
             "since": change.batch + 1 if change else 0,
             "before": round(change.before, 2) if change else 0,
             "after": round(change.after, 2) if change else 0,
-            "stored": [host.stored_tuples for host in metrics],
+            "stored": self.list_by_host("stored_tuples"),
             "compared": compared,
-            "moved": [host.migrated_tuples for host in metrics],
+            "moved": self.list_by_host("migrated_tuples"),
             "scale_max": max(compared, default=0),
         }

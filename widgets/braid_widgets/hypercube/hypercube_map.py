@@ -5,18 +5,14 @@ Source: Afrati and Ullman 2010.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from itertools import product
 from math import prod
-from typing import Any, NamedTuple, TypedDict
+from typing import NamedTuple, TypedDict
 
-from braid.core.run_events import RunStarted
 from braid.papers.hypercube.run_events import SharesChosen
 
 from braid_widgets.base.columnar import Columns
-from braid_widgets.base.key_figures import KeyFigure
-from braid_widgets.base.run_view import RunView
-from braid_widgets.base.state_maps import StateMap, make_copies_figure
+from braid_widgets.base.state_maps import StateMap
 
 
 class CubeCell(NamedTuple):
@@ -66,29 +62,13 @@ class CubeMap(StateMap):
     """The state map of runs that share out the values of several equalities."""
 
     name = "hypercube"
-
-    def __init__(self, scene: RunView) -> None:
-        super().__init__(scene)
-        self._chosen: SharesChosen | None = None
-
-    @classmethod
-    def can_show(cls, start: RunStarted, kinds: Collection[type]) -> bool:
-        return SharesChosen in kinds
-
-    def apply_event(self, event: Any) -> None:
-        if isinstance(event, SharesChosen):
-            self._chosen = event
-
-    def make_key_figure(self) -> KeyFigure | None:
-        """Return the copies that were sent for one row of the last batch."""
-        return make_copies_figure(self.scene)
+    shown_kinds = (SharesChosen,)
+    is_copying = True
 
     def make_frame(self) -> CubeFrame:
-        """Return the frame after the last commit."""
-        chosen, last = self._chosen, self.scene.last
+        chosen = self.scene.find_latest(SharesChosen)
         assert chosen is not None
-        metrics = last.host_metrics if last else ()
-        stored = [host.stored_tuples for host in metrics]
+        stored = self.list_by_host("stored_tuples")
         dimensions = [
             CubeDimension(list(streams), parts)
             for streams, parts in zip(chosen.dimensions, chosen.shares, strict=True)
@@ -99,8 +79,8 @@ class CubeMap(StateMap):
         names = list(self.scene.stream_aliases)
         return {
             "streams": names,
-            "rows": list(last.live_tuples) if last else [],
-            "received": list(last.received_tuples) if last else [],
+            "rows": list(self.last.live_tuples),
+            "received": list(self.last.received_tuples),
             "dimensions": Columns.from_records(CubeDimension, dimensions),
             "cells": Columns.from_records(CubeCell, cells),
             "reach": [
@@ -113,6 +93,6 @@ class CubeMap(StateMap):
             "since": chosen.batch + 1,
             "idle": list(chosen.idle_hosts),
             "stored": stored,
-            "moved": [host.migrated_tuples for host in metrics],
+            "moved": self.list_by_host("migrated_tuples"),
             "scale_max": max(stored, default=0),
         }

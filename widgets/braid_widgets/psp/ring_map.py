@@ -6,10 +6,8 @@ Source: Wang 2008, part II, chapters 12 and 14.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
 from typing import Any, NamedTuple, TypedDict
 
-from braid.core.run_events import RunStarted
 from braid.papers.psp.run_events import SliceTableChanged, StateRelocated, TailMoved
 from braid.util.durations import format_duration
 
@@ -65,16 +63,13 @@ class RingMap(StateMap):
     """The state map of runs whose slices form a ring."""
 
     name = "ring"
+    shown_kinds = (SliceTableChanged,)
 
     def __init__(self, scene: RunView) -> None:
         super().__init__(scene)
         self._tables: dict[int, SliceTableChanged] = {}
         self._tails: dict[int, int] = {}
         self._moves: list[StateRelocated] = []
-
-    @classmethod
-    def can_show(cls, start: RunStarted, kinds: Collection[type]) -> bool:
-        return SliceTableChanged in kinds
 
     def apply_event(self, event: Any) -> None:
         if isinstance(event, SliceTableChanged):
@@ -85,14 +80,13 @@ class RingMap(StateMap):
             self._moves = [move for move in self._moves if move.batch == event.batch] + [event]
 
     def make_frame(self) -> RingFrame:
-        """Return the frame after the last commit."""
-        last, slices = self.scene.last, self._list_ring_slices()
+        slices = self._list_ring_slices()
         streams = range(len(self.scene.stream_aliases))
         return {
             "streams": list(self.scene.stream_aliases),
             "nodes": self._list_ring_nodes(slices),
-            "rows": list(last.live_tuples) if last else [],
-            "received": list(last.received_tuples) if last else [],
+            "rows": list(self.last.live_tuples),
+            "received": list(self.last.received_tuples),
             "heads": [self._tables[s].nodes[0] if s in self._tables else -1 for s in streams],
             "tails": [self._tails.get(s, -1) for s in streams],
             "slices": Columns.from_records(RingSlice, slices),
@@ -124,9 +118,8 @@ class RingMap(StateMap):
 
     def _list_ring_moves(self) -> list[RingMove]:
         """Return the moves of the last batch: one for each stream, pair of nodes and reason."""
-        batch = self.scene.last.batch if self.scene.last else None
         moves: Counter[tuple[int, int, int, str]] = Counter()
-        for event in self._moves if self._moves and self._moves[0].batch == batch else ():
+        for event in (e for e in self._moves if e.batch == self.last.batch):
             for block, source, target in event.moves:
                 rows = self.scene.blocks[block].rows if block in self.scene.blocks else 0
                 moves[event.stream, source, target, event.reason] += rows

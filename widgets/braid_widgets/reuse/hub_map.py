@@ -6,25 +6,30 @@ Latencies are given; bytes are counted. Source: Seshadri 2008, figure 1.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable
 from itertools import pairwise
 from math import isfinite
 from typing import Any, NamedTuple, TypedDict
 
-from braid.core.run_events import RunStarted
+from braid.core.run_events import BatchCommitted
 from braid.papers.reuse.hub_events import (
     HubBatchCommitted,
     HubStarted,
+    NodeFailed,
+    NodeRestored,
+    OperatorBuilt,
+    OperatorDropped,
     OperatorMoved,
+    QueryEnded,
     QuerySubmitted,
 )
+from braid.papers.reuse.network import Network
 from braid.util.machine import format_bytes
 
 from braid_widgets.base.columnar import Columns
 from braid_widgets.base.key_figures import KeyFigure
 from braid_widgets.base.run_view import RunView
 from braid_widgets.base.state_maps import StateMap
-from braid_widgets.reuse.hub_state import HubState
 
 ALONE = "a new join"
 """Prefix in ``QuerySubmitted.alternatives`` of the plan without reuse."""
@@ -125,43 +130,81 @@ class HubMap(StateMap):
 
     name = "hub"
     rank = 3
+    shown_kinds = (HubStarted,)
 
     def __init__(self, scene: RunView) -> None:
         super().__init__(scene)
-        self._now = HubState()
-        self._batch: HubBatchCommitted | None = None
-        self._changed: set[int] = set()
-        self._moves: list[OperatorMoved] = []
-
-    @classmethod
-    def can_show(cls, start: RunStarted, kinds: Collection[type]) -> bool:
-        return HubStarted in kinds
+        self.network, self.failed_nodes = Network(()), set[str]()
+        self.operators: dict[int, HubOperator] = {}
+        self.queries: dict[str, HubRequest] = {}
+        self._versions: dict[int, int] = {}
+        self._submitted: dict[str, QuerySubmitted] = {}
+        self._moves: list[HubMove] = []
+        self._is_shown = False
 
     def apply_event(self, event: Any) -> None:
-        self._now.apply_event(event)
-        if isinstance(event, HubBatchCommitted):
-            self._batch, self._changed, self._moves = event, self._now.changed, self._now.moves
-            self._now.changed, self._now.moves = set(), []
+        if self._is_shown:  # what changed before the last commit is in its frame
+            self.operators = {o.id: o._replace(is_changed=False) for o in self.operators.values()}
+            self._moves, self._is_shown = [], False
+        match event:
+            case HubStarted():
+                self.network = Network.from_dict(event.network)
+            case QuerySubmitted():
+                self._submitted[event.name] = event
+                self.queries[event.name] = _make_request(event)
+            case QueryEnded():
+                self.queries.pop(event.name, None)
+            case OperatorBuilt():
+                self._build_operator(event)
+            case OperatorDropped() if self._versions.get(event.operator) == event.version:
+                del self.operators[event.operator], self._versions[event.operator]
+            case OperatorMoved(operator=id, source_node=source, target_node=target):
+                self.operators[id] = self.operators[id]._replace(node=target, is_changed=True)
+                self._moves.append(HubMove(id, source, target, event.moved_bytes))
+            case NodeFailed():
+                self.failed_nodes.add(event.node)
+            case NodeRestored():
+                self.failed_nodes.discard(event.node)
+            case HubBatchCommitted():
+                self._apply_commit(event)
+            case BatchCommitted():
+                self._is_shown = True
+
+    def _build_operator(self, event: OperatorBuilt) -> None:
+        """Add an operator; its results include those of its earlier versions."""
+        id, before = event.operator, self.operators.get(event.operator)
+        streams, results = " ⋈ ".join(event.streams), before.results if before else 0
+        reads = [each if isinstance(each, str) else f"operator {each}" for each in event.inputs]
+        self._versions[id] = event.version
+        self.operators[id] = HubOperator(
+            id, event.node, streams, reads, event.demand_count, results, 0, 0, True
+        )
+
+    def _apply_commit(self, event: HubBatchCommitted) -> None:
+        for m in event.operator_metrics:
+            if o := self.operators.get(m.operator):
+                self.operators[o.id] = o._replace(
+                    results=o.results + m.results, live=m.live_tuples, live_bytes=m.live_bytes
+                )
+        for flow in event.flows:
+            if query := self.queries.get(flow.consumer):
+                self.queries[flow.consumer] = query._replace(operator=int(flow.item))
 
     def make_frame(self) -> HubFrame:
-        """Return the frame after the last commit."""
         flows = self._list_flows()
-        sums = [flow.bytes for flow in flows]
-        moves = [
-            HubMove(e.operator, e.source_node, e.target_node, e.moved_bytes) for e in self._moves
-        ]
-        links = [HubLink(a, b) for a, b, _ in self._now.network.links]
+        sizes = [flow.bytes for flow in flows]
+        links = [HubLink(a, b) for a, b, _ in self.network.links]
         return {
             "streams": list(self.scene.stream_aliases),
             "nodes": Columns.from_records(HubNode, self._list_nodes()),
             "links": Columns.from_records(HubLink, links),
             "flows": Columns.from_records(HubFlow, flows),
-            "operators": Columns.from_records(HubOperator, self._list_operators()),
-            "queries": Columns.from_records(HubRequest, self._list_queries()),
-            "moves": Columns.from_records(HubMove, moves),
-            "bytes": sum(sums),
-            "saved_share": find_saved_share([q.submitted for q in self._now.queries.values()]),
-            "scale_max": max(sums, default=0),
+            "operators": Columns.from_records(HubOperator, self.operators.values()),
+            "queries": Columns.from_records(HubRequest, self.queries.values()),
+            "moves": Columns.from_records(HubMove, self._moves),
+            "bytes": sum(sizes),
+            "saved_share": find_saved_share(self._submitted[name] for name in self.queries),
+            "scale_max": max(sizes, default=0),
         }
 
     def make_key_figure(self) -> KeyFigure:
@@ -170,72 +213,58 @@ class HubMap(StateMap):
         return KeyFigure("over the network", format_bytes(size), "bytes over all links, this batch")
 
     def _list_nodes(self) -> list[HubNode]:
-        nodes = self._now.network.nodes
-        xs, ys = ([n.position[k] for n in nodes] or [0.0] for k in (0, 1))
-        wide, tall = (max(max(each) - min(each), 1e-9) for each in (xs, ys))
-        sources, names = self._now.stream_nodes, self.scene.stream_aliases
+        start, names = self.scene.find_latest(HubStarted), self.scene.stream_aliases
+        sources = start.stream_nodes if start else {}
+        nodes = self.network.nodes
+        xs = _scale_to_unit([node.position[0] for node in nodes])
+        ys = _scale_to_unit([-node.position[1] for node in nodes])
         return [
             HubNode(
                 node.name,
                 node.role,
-                round((node.position[0] - min(xs)) / wide, 4),
-                round((max(ys) - node.position[1]) / tall, 4),
-                node.name in self._now.failed_nodes,
+                x,
+                y,
+                node.name in self.failed_nodes,
                 [k for k, name in enumerate(names) if sources.get(name) == node.name],
             )
-            for node in nodes
+            for node, x, y in zip(nodes, xs, ys, strict=True)
         ]
 
     def _list_flows(self) -> list[HubFlow]:
         """Return the bytes from node to node, on the shortest paths past failed nodes."""
-        failed, streams = self._now.failed_nodes, list(self.scene.stream_aliases)
-        network = self._now.network
-        network = network.without_nodes(*failed) if failed else network
+        network, streams = self.network, list(self.scene.stream_aliases)
+        network = network.without_nodes(*self.failed_nodes) if self.failed_nodes else network
+        batch = self.scene.find_latest(HubBatchCommitted)
         sums: Counter[tuple[str, str, int]] = Counter()
-        for flow in self._batch.flows if self._batch else ():
+        for flow in batch.flows if batch else ():
             stream = streams.index(flow.item) if flow.item in streams else -1
             way = network.shortest_path(flow.source_node, flow.target_node)
             sums.update({(a, b, stream): flow.bytes for a, b in pairwise(way)})
         return [HubFlow(*key, size) for key, size in sorted(sums.items())]
 
-    def _list_operators(self) -> list[HubOperator]:
-        return [
-            HubOperator(
-                o.id,
-                o.node,
-                " ⋈ ".join(o.streams),
-                [each if isinstance(each, str) else f"operator {each}" for each in o.inputs],
-                o.demands,
-                o.results,
-                o.live,
-                o.live_bytes,
-                o.id in self._changed,
-            )
-            for o in self._now.operators.values()
-        ]
 
-    def _list_queries(self) -> list[HubRequest]:
-        queries = []
-        for name, (query, operator) in self._now.queries.items():
-            texts = [text for text, _ in query.alternatives]
-            costs = [float(f"{cost:.3g}") for _, cost in query.alternatives]
-            kind = query.reuse_kind
-            queries.append(HubRequest(name, query.sink, operator, query.sql, kind, texts, costs))
-        return queries
+def _make_request(event: QuerySubmitted) -> HubRequest:
+    texts = [text for text, _ in event.alternatives]
+    costs = [float(f"{cost:.3g}") for _, cost in event.alternatives]
+    kind = event.reuse_kind
+    return HubRequest(event.name, event.sink, event.operator, event.sql, kind, texts, costs)
 
 
-def find_saved_share(queries: Sequence[QuerySubmitted]) -> float | None:
+def _scale_to_unit(values: list[float]) -> list[float]:
+    """Return values from 0, the lowest, to 1, the highest."""
+    low, high = min(values, default=0.0), max(values, default=0.0)
+    return [round((value - low) / max(high - low, 1e-9), 4) for value in values]
+
+
+def find_saved_share(queries: Iterable[QuerySubmitted]) -> float | None:
     """Return the share of the modelled cost that reuse saves these queries, when they were asked.
 
-    None if they would have cost nothing alone.
+    Alone, a query costs what its cheapest new join adds, or the chosen plan if there is none. None
+    if they would have cost nothing alone.
     """
-    alone = sum(map(find_isolated_cost, queries))
-    return 1 - sum(e.cost_modelled for e in queries) / alone if alone else None
-
-
-def find_isolated_cost(query: QuerySubmitted) -> float:
-    """Return the added cost of a new join for a query, or of the chosen plan if no join was
-    possible.
-    """
-    costs = [cost for what, cost in query.alternatives if what.startswith(ALONE) and isfinite(cost)]
-    return min(costs, default=query.cost_modelled)
+    alone = chosen = 0.0
+    for query in queries:
+        joins = [cost for plan, cost in query.alternatives if plan.startswith(ALONE)]
+        alone += min(filter(isfinite, joins), default=query.cost_modelled)
+        chosen += query.cost_modelled
+    return 1 - chosen / alone if alone else None

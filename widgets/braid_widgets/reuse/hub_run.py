@@ -80,21 +80,20 @@ class HubTranslator:
 
     def _sum_by_node(self, event: HubBatchCommitted) -> tuple[HostMetrics, ...]:
         """Return the work of the operators of each node."""
-        sums = [HostMetrics() for _ in self._names] or [HostMetrics()]
-        index = {name: k for k, name in enumerate(self._names)}
+        sums = {name: HostMetrics() for name in self._names or [""]}
+        first = next(iter(sums))
         for m in event.operator_metrics:
-            k = index.get(self._places.get(m.operator, ""), 0)
-            now = sums[k]
-            sums[k] = HostMetrics(
-                received_tuples=now.received_tuples + m.received_tuples,
-                received_bytes=now.received_bytes + m.received_bytes,
-                stored_tuples=now.stored_tuples + m.live_tuples,
-                stored_bytes=now.stored_bytes + m.live_bytes,
-                compared_pairs=now.compared_pairs + m.compared_pairs,
-                results=now.results + m.results,
-                seconds=now.seconds + m.seconds,
+            work = HostMetrics(
+                received_tuples=m.received_tuples,
+                received_bytes=m.received_bytes,
+                stored_tuples=m.live_tuples,
+                stored_bytes=m.live_bytes,
+                compared_pairs=m.compared_pairs,
+                results=m.results,
+                seconds=m.seconds,
             )
-        return tuple(sums)
+            sums.get(self._places.get(m.operator, first), sums[first]).add_counts(work)
+        return tuple(sums.values())
 
     def _count_results(self, event: HubBatchCommitted) -> int:
         """Return the rows that queries receive; without a network, those of all operators."""

@@ -6,11 +6,11 @@ Source: Gedik 2007, sections 4 and 5.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from math import sqrt
 from typing import Any, NamedTuple, TypedDict
 
-from braid.core.run_events import BatchCommitted, BatchShed, RunStarted
+from braid.core.run_events import BatchCommitted, BatchShed
 from braid.papers.shedding.run_events import SheddingPlanned, ShedItem
 
 from braid_widgets.base.columnar import Columns
@@ -70,28 +70,19 @@ class SheddingMap(StateMap):
 
     name = "shedding"
     rank = 3
+    shown_kinds = (SheddingPlanned,)
 
     def __init__(self, scene: RunView) -> None:
         super().__init__(scene)
-        self._plan: SheddingPlanned | None = None
-        self._shed: BatchShed | None = None
         self._results: deque[tuple[int, int, float]] = deque(maxlen=HISTORY)
 
-    @classmethod
-    def can_show(cls, start: RunStarted, kinds: Collection[type]) -> bool:
-        return SheddingPlanned in kinds
-
     def apply_event(self, event: Any) -> None:
-        if isinstance(event, SheddingPlanned):
-            self._plan = event
-        elif isinstance(event, BatchShed):
-            self._shed = event
-        elif isinstance(event, BatchCommitted) and self._shed is not None:
-            self._results.append((event.batch + 1, event.results, self._shed.estimated_results))
+        shed = self.scene.find_latest(BatchShed)
+        if isinstance(event, BatchCommitted) and shed is not None:
+            self._results.append((event.batch + 1, event.results, shed.estimated_results))
 
     def make_frame(self) -> SheddingFrame:
-        """Return the frame after the last commit."""
-        plan, shed, last = self._plan, self._shed, self.scene.last
+        plan, shed = self.scene.find_latest(SheddingPlanned), self.scene.find_latest(BatchShed)
         items = plan.items if plan else ()
         learned = any(item.expected_matches != 1 for item in items)
         bars = [_make_shed_bar(item) for item in items]
@@ -106,7 +97,7 @@ class SheddingMap(StateMap):
             "recall": _find_compared_share(bars, [bar.pairs * bar.matches for bar in bars]),
             "compared": round(shed.considered_pairs) if shed else 0,
             "left_out": round(shed.skipped_pairs) if shed else 0,
-            "results": last.results if last else 0,
+            "results": self.last.results,
             "estimated": round(shed.estimated_results, 1) if shed else 0,
             "margin": None if variance is None else round(1.96 * sqrt(variance), 1),
             "scale_max": max((bar.matches for bar in bars), default=0) if settled else 0,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple, TypedDict
 
-from braid.core.run_events import BatchCommitted, BatchQueryResults, RunStarted
+from braid.core.run_events import BatchCommitted, BatchQueryResults
 from braid.papers.slices.run_events import ChainChanged
 
 from braid_widgets.base.columnar import Columns
@@ -50,32 +50,25 @@ class AgeMap(StateMap):
     """The state map of a chain of slices on one host, or of a ring of them on several."""
 
     name = "ages"
+    shown_kinds = (ChainChanged,)
 
     def __init__(self, scene: RunView) -> None:
         super().__init__(scene)
         self.view = SharedViewState()
         self._totals: Counter[str] = Counter()
-        self._latest: BatchQueryResults | None = None
-        self._held: deque[tuple[int, tuple[int, ...]]] = deque(maxlen=HISTORY)
         self._results: deque[tuple[int, Mapping[str, int]]] = deque(maxlen=HISTORY)
-
-    @classmethod
-    def can_show(cls, start: RunStarted, kinds: Collection[type]) -> bool:
-        return ChainChanged in kinds
 
     def apply_event(self, event: Any) -> None:
         self.view.apply_event(event)
         if isinstance(event, BatchQueryResults):
-            self._latest = event
             self._totals.update(event.results_by_query)
-        if isinstance(event, BatchCommitted):
-            self._held.append((event.batch + 1, event.live_tuples))
-            if self._is_of_last_batch() and self._latest is not None:
-                self._results.append((event.batch + 1, self._latest.results_by_query))
+        results = self._find_batch_results() if isinstance(event, BatchCommitted) else None
+        if results is not None:
+            self._results.append((self.last.batch + 1, results))
 
     def make_key_figure(self) -> KeyFigure:
         return KeyFigure(
-            "queries, one state", str(len(self.view.queries)), "served after the batch"
+            "queries, one state", str(len(self.scene.queries)), "served after the batch"
         )
 
     def make_tracks(self) -> list[Track]:
@@ -84,11 +77,11 @@ class AgeMap(StateMap):
         return [*([self._make_rows_track()] if is_alone else []), *self._make_query_tracks()]
 
     def _make_rows_track(self) -> Track:
-        batches = [batch for batch, _ in self._held]
-        series = [make_series("all", "mean", batches, [sum(rows) for _, rows in self._held])]
+        points = self.scene.points
+        batches = [p.batch + 1 for p in points]
+        series = [make_series("all", "mean", batches, [sum(p.live) for p in points])]
         for k, stream in enumerate(self.scene.stream_aliases):
-            rows = [held[k] for _, held in self._held]
-            series.append(make_series(stream, f"stream{k}", batches, rows))
+            series.append(make_series(stream, f"stream{k}", batches, [p.live[k] for p in points]))
         return make_track("rows in windows", "lines", "rows", series, None)
 
     def _make_query_tracks(self) -> list[Track]:
@@ -103,12 +96,11 @@ class AgeMap(StateMap):
         return [make_track("results by query", "heat", "results", series, None)]
 
     def make_frame(self) -> AgesFrame:
-        """Return the frame after the last commit."""
-        last, pieces = self.view.last, self.view.slice_pieces()
+        pieces = self.view.slice_pieces()
         return {
             "streams": list(self.scene.stream_aliases),
-            "rows": list(last.live_tuples) if last else [],
-            "received": list(last.received_tuples) if last else [],
+            "rows": list(self.last.live_tuples),
+            "received": list(self.last.received_tuples),
             "hosts": len({piece.host for piece in pieces}),
             "pieces": Columns.from_records(SlicePiece, pieces),
             "queries": Columns.from_records(AgeQuery, self._list_queries()),
@@ -117,8 +109,7 @@ class AgeMap(StateMap):
 
     def _list_queries(self) -> list[AgeQuery]:
         """Return the queries, the one with the shortest window first."""
-        latest = self._latest if self._is_of_last_batch() else None
-        counts = latest.results_by_query if latest else {}
+        counts = self._find_batch_results() or {}
         queries = [
             AgeQuery(
                 name,
@@ -127,10 +118,11 @@ class AgeMap(StateMap):
                 counts.get(name, 0),
                 " AND ".join(filter(None, query.selections.values())),
             )
-            for name, query in self.view.queries.items()
+            for name, query in self.scene.queries.items()
         ]
         return sorted(queries, key=lambda query: (max(query.windows, default=0), query.name))
 
-    def _is_of_last_batch(self) -> bool:
-        last = self.view.last
-        return last is not None and self._latest is not None and self._latest.batch == last.batch
+    def _find_batch_results(self) -> Mapping[str, int] | None:
+        """Return the results by query in the last batch; None if the events do not count them."""
+        counted = self.scene.find_latest(BatchQueryResults)
+        return counted.results_by_query if counted and counted.batch == self.last.batch else None

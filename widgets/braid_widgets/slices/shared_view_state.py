@@ -5,19 +5,15 @@ Source: Wang 2008, chapters 19 and 21.
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from braid.core.batch_history import LiveBlocks
-from braid.core.run_events import (
-    BatchCommitted,
-    EventsTrimmed,
-    QueryAdded,
-    QueryRemoved,
-    RunStarted,
-)
+from braid.core.run_events import BatchCommitted
 from braid.papers.slices.run_events import ChainChanged, SliceContents
+
+from braid_widgets.base.run_view import RunView
 
 
 class SlicePiece(NamedTuple):
@@ -37,42 +33,24 @@ class SlicePiece(NamedTuple):
 
 
 @dataclass
-class SharedViewState:
-    """The visible state of a shared ring; fold events into it in order with ``apply_event``.
+class SharedViewState(RunView):
+    """The visible state of a shared ring.
 
     - ``chains``: by stream.
-    - ``blocks``: the live blocks.
     - ``slices``: the slice of each live block.
     """
 
-    start: RunStarted | None = None
-    last: BatchCommitted | None = None
-    queries: dict[str, QueryAdded] = field(default_factory=dict)
     chains: dict[int, ChainChanged] = field(default_factory=dict)
-    blocks: LiveBlocks = field(default_factory=LiveBlocks)
     slices: dict[int, int] = field(default_factory=dict)
 
     def apply_event(self, event: Any) -> None:
-        """Fold in one event; ignore kinds that change nothing visible."""
-        if isinstance(event, RunStarted):
-            self.start = event
-        elif isinstance(event, EventsTrimmed):
-            self.blocks.apply_changes(event.live_blocks)
-        elif isinstance(event, QueryAdded):
-            self.queries[event.name] = event
-        elif isinstance(event, QueryRemoved):
-            self.queries.pop(event.name, None)
-        elif isinstance(event, ChainChanged):
+        super().apply_event(event)
+        if isinstance(event, ChainChanged):
             self.chains[event.stream] = event
         elif isinstance(event, SliceContents):
             self.slices |= {id: k for k, ids in enumerate(event.blocks_by_slice) for id in ids}
         elif isinstance(event, BatchCommitted):
-            self._apply_commit(event)
-
-    def _apply_commit(self, event: BatchCommitted) -> None:
-        self.blocks.apply_commit(event)
-        self.slices = {id: k for id, k in self.slices.items() if id in self.blocks}
-        self.last = event
+            self.slices = {id: k for id, k in self.slices.items() if id in self.blocks}
 
     def slice_pieces(self) -> list[SlicePiece]:
         """Return the pieces by stream and age, from the youngest.
@@ -94,10 +72,9 @@ class SharedViewState:
 
     def _count_stored_tuples(self, stream: int) -> dict[int, dict[int, int]]:
         """Return tuples by host and slice."""
-        stored: dict[int, dict[int, int]] = {}
+        stored: dict[int, dict[int, int]] = defaultdict(Counter)
         for b in (b for b in self.blocks.values() if b.stream == stream):
-            at, number = stored.setdefault(b.hosts[0], {}), self.slices.get(b.id, 0)
-            at[number] = at.get(number, 0) + b.rows
+            stored[b.hosts[0]][self.slices.get(b.id, 0)] += b.rows
         return stored
 
 

@@ -68,48 +68,38 @@ class GridMap(StateMap):
         return len(start.streams) == 2
 
     def make_frame(self) -> GridFrame:
-        """Return the frame after the last commit."""
-        return grid_frame(self.scene)
-
-
-def grid_frame(scene: RunView) -> GridFrame:
-    """Return the frame of the join matrix after the last commit."""
-    grid = next(iter(scene.grids.values())) if len(scene.grids) == 1 else None
-    n, m = grid.mapping if grid else (0, 0)
-    live = [*(scene.last.live_tuples if scene.last else ()), 0, 0][:2]
-    stored = [h.stored_tuples for h in scene.last.host_metrics] if scene.last else []
-    load = round(input_load_factor(live[0], live[1], n, m), 1) if grid else None
-    before = scene.points[-1].ilf_before if scene.points else None
-    return {
-        "title": _format_title(scene, grid),
-        "streams": [*scene.stream_aliases, "R", "S"][:2],
-        "rows": live,
-        "n": n,
-        "m": m,
-        "places": Columns.from_records(HostPlace, _list_places(grid) if grid else []),
-        "cells": Columns.from_records(MatrixCell, [] if grid else matrix_cells(scene)),
-        "stored": stored,
-        "load": load,
-        "before": list(grid.before) if grid and grid.before else [],
-        "load_before": None if before is None else round(before, 1),
-        "is_moving": bool(scene.migrating or scene.copies),
-        "copies": Columns.from_records(HostCopies, host_copies(scene)),
-        "moved_blocks": len(scene.copies),
-        "waiting": sum(scene.migrating.values()),
-        "scale_max": max([*stored, before or 0]),
-        "across": int(live[1] > live[0]),
-    }
-
-
-def _list_places(grid: GroupMapping) -> list[HostPlace]:
-    return [HostPlace(h, r, c) for h, (r, c) in sorted(grid.cells.items())]
+        scene = self.scene
+        grid = next(iter(scene.grids.values())) if len(scene.grids) == 1 else None
+        n, m = grid.mapping if grid else (0, 0)
+        places = [HostPlace(h, r, c) for h, (r, c) in sorted(grid.cells.items())] if grid else []
+        live, stored = list(self.last.live_tuples), self.list_by_host("stored_tuples")
+        before = scene.points[-1].ilf_before
+        return {
+            "title": _format_title(scene, grid),
+            "streams": list(scene.stream_aliases),
+            "rows": live,
+            "n": n,
+            "m": m,
+            "places": Columns.from_records(HostPlace, places),
+            "cells": Columns.from_records(MatrixCell, [] if grid else matrix_cells(scene)),
+            "stored": stored,
+            "load": round(input_load_factor(live[0], live[1], n, m), 1) if grid else None,
+            "before": list(grid.before) if grid and grid.before else [],
+            "load_before": None if before is None else round(before, 1),
+            "is_moving": bool(scene.migrating or scene.copies),
+            "copies": Columns.from_records(HostCopies, host_copies(scene)),
+            "moved_blocks": len(scene.copies),
+            "waiting": sum(scene.migrating.values()),
+            "scale_max": max([*stored, before or 0]),
+            "across": int(live[1] > live[0]),
+        }
 
 
 def _format_title(scene: RunView, grid: GroupMapping | None) -> str:
     if grid is not None:
         n, m = grid.mapping
         return f"Every pair of rows is met in one cell. {n} × {m} hosts share the cells."
-    hosts = max(len(scene.last.host_metrics) if scene.last else 0, 1)
+    hosts = scene.points[-1].hosts
     if scene.start and scene.start.placement == "HashPartition":
         return f"Rows of equal keys meet on one of {hosts} hosts; other pairs never meet."
     return f"Every pair of rows is met on one of {hosts} hosts."

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from braid_widgets.base.join_matrix import tile_rectangles
 from braid_widgets.base.run_view import RunView
 
 
@@ -30,34 +29,47 @@ class HostCopies(NamedTuple):
 
 
 def matrix_cells(scene: RunView) -> list[MatrixCell]:
-    """Return the matrix as rectangles.
+    """Return the matrix as rectangles. Source: Elseidy 2014, section 3.1.
 
     Stream 0 runs from top to bottom, stream 1 from left to right.
     """
-    joined = scene.join_matrix
-    hosts, rows = _merge_equal_rows(joined.host, joined.cuts[0])
-    columned, columns = _merge_equal_rows(hosts.T, joined.cuts[1])
+    size = scene.start.key_space_size if scene.start else 1
+    rows, columns = (
+        sorted({0, size}.union(*(keys[k : k + 2] for keys in scene.joined_keys))) for k in (0, 2)
+    )
+    hosts = np.full((len(rows) - 1, len(columns) - 1), -1)
+    for (r0, r1, s0, s1), host in scene.joined_keys.items():
+        down = slice(rows.index(r0), rows.index(r1))
+        hosts[down, columns.index(s0) : columns.index(s1)] = host
     return [
         MatrixCell(
-            *_compute_span_fractions(rows, r0, r1),
-            *_compute_span_fractions(columns, c0, c1),
-            int(columned[c0, r0]),
+            round(rows[r0] / size, 5),
+            round(rows[r1] / size, 5),
+            round(columns[c0] / size, 5),
+            round(columns[c1] / size, 5),
+            int(hosts[r0, c0]),
         )
-        for r0, r1, c0, c1 in tile_rectangles(columned.T)
+        for r0, r1, c0, c1 in tile_rectangles(hosts)
     ]
 
 
-def _merge_equal_rows(hosts: np.ndarray, cuts: list[int]) -> tuple[np.ndarray, list[int]]:
-    """Return the rows with equal neighbors merged, and the remaining cuts."""
-    if len(hosts) == 0:
-        return hosts, cuts
-    first = np.append(True, (hosts[1:] != hosts[:-1]).any(1))
-    return hosts[first], [*(c for c, f in zip(cuts, first, strict=False) if f), cuts[-1]]
+def tile_rectangles(cells: np.ndarray) -> list[tuple[int, int, int, int]]:
+    """Return maximal rectangles [r0, r1, c0, c1) of equal cells that tile a matrix of integers.
 
-
-def _compute_span_fractions(cuts: list[int], low: int, high: int) -> tuple[float, float]:
-    span = cuts[-1] - cuts[0]
-    return round((cuts[low] - cuts[0]) / span, 5), round((cuts[high] - cuts[0]) / span, 5)
+    They are found row by row. Cells of -1 are left out.
+    """
+    done = cells < 0
+    tiles = []
+    for r, c in zip(*np.nonzero(~done), strict=True):
+        if done[r, c]:
+            continue
+        same = (cells[r, c:] != cells[r, c]) | done[r, c:]
+        c1 = c + (int(same.argmax()) if same.any() else len(same))
+        below = ((cells[r:, c:c1] != cells[r, c]) | done[r:, c:c1]).any(1)
+        r1 = r + (int(below.argmax()) if below.any() else len(below))
+        done[r:r1, c:c1] = True
+        tiles.append((int(r), int(r1), int(c), int(c1)))
+    return tiles
 
 
 def host_copies(scene: RunView) -> list[HostCopies]:
