@@ -28,6 +28,8 @@ from braid.papers.theta.run_events import (
     MigrationStarted,
 )
 from braid_widgets.base.run_view import RunView, fold_events
+from braid_widgets.cockpit.decision_flags import Decision, FlagCollector
+from braid_widgets.cockpit.verdict import Verdict, VerdictTracker
 
 
 def make_start(
@@ -154,3 +156,18 @@ def list_retained(events: Sequence[Any], batch: int) -> list[Any]:
         batch, number, len(stay), 0, 0, 0, 0, tuple(blocks.values()), (), HostMetrics(), {}
     )
     return [*first, gone, *stay, *events[last:]]
+
+
+def collect_decisions(events: Iterable[Any]) -> list[Decision]:
+    """Return all decisions of a run, in order."""
+    deciding = FlagCollector()
+    return [decision for event in events for decision in deciding.apply_event(event)]
+
+
+def judge_pace(events: Iterable[Any]) -> Verdict:
+    """Return the verdict after these events."""
+    tracker = VerdictTracker(scene := RunView())
+    for event in events:
+        scene.apply_event(event)
+        tracker.apply_event(event)
+    return tracker.verdict

@@ -27,12 +27,10 @@ from braid.papers.slices.run_events import SliceContents
 from braid.papers.theta.mapping import input_load_factor
 from braid.papers.theta.run_events import MappingChanged, MigrationAdvanced, MigrationStarted
 from braid.simulation.simulator import simulate
-from braid_widgets.cockpit.decision_sentences import (
-    DecisionCollector,
-    collect_decisions,
-    describe_batch_decisions,
-)
+from braid_widgets.cockpit.decision_flags import FlagCollector
+from braid_widgets.cockpit.page import recorded_page
 from placement_checks import SWING, check_meetings, list_examples
+from unit.scripted import collect_decisions
 from unit.test_events import ALL
 
 BOOKKEEPING = {
@@ -92,9 +90,8 @@ def test_a_mapping_tells_its_loads_and_what_its_migration_pays():
     change = [e for e in happened if isinstance(e, MappingChanged)][1]
     moved = next(e for e in happened if isinstance(e, MigrationStarted))
     assert change.batch == moved.batch
-    text = describe_batch_decisions(
-        change.batch, [d for d in collect_decisions(happened) if d.batch == change.batch]
-    )
+    flags = recorded_page(happened)["annotations"]
+    text = next(flag["text"] for flag in flags if flag["batch"] == change.batch + 1)
     (n, m), (k, j) = change.previous_mapping, change.mapping
     before = [e for e in happened if isinstance(e, BatchCommitted) and e.batch < change.batch][-1]
     r, s = before.live_tuples
@@ -134,10 +131,10 @@ def commit(batch, received=(1, 1), executor="spark", why=""):
 
 
 def test_nothing_is_told_before_its_batch_is_committed():
-    deciding = DecisionCollector()
-    deciding.collect(RunStarted(("a", "b"), "", {}, "Aligned", {}, 4, 1, None))
-    assert deciding.collect(SegmentLengthTuned(0, 2, 3, 1.25)) == []
-    assert [d.batch for d in deciding.collect(commit(0))] == [0]
+    deciding = FlagCollector()
+    deciding.apply_event(RunStarted(("a", "b"), "", {}, "Aligned", {}, 4, 1, None))
+    assert deciding.apply_event(SegmentLengthTuned(0, 2, 3, 1.25)) == []
+    assert [d.batch for d in deciding.apply_event(commit(0))] == [0]
 
 
 def test_what_is_said_twice_in_a_row_is_told_once():

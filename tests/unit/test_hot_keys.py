@@ -39,12 +39,12 @@ from braid.papers.hotkeys.spread import (
 from braid.papers.hotkeys.value_work import ValueShares, ValueWork
 from braid.simulation.simulator import simulate
 from braid.stream_join import StreamJoin
-from braid_widgets.cockpit.decision_sentences import collect_decisions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 from oracle import compute_expected, describe_difference, result_ids, run_with_equal_plans
 from placement_checks import check_answers, check_meetings, check_releases
+from unit.scripted import collect_decisions
 
 EAGER = HotKeys(4, every=1, target=1.01, values=8)
 """It changes at every occasion."""

@@ -49,7 +49,6 @@ from braid.storage.run_store import RunStore
 from braid.stream_join import StreamJoin
 from braid_widgets.base.run_view import fold_events
 from braid_widgets.cockpit.block_details import host_details
-from braid_widgets.cockpit.decision_sentences import collect_decisions
 from braid_widgets.cockpit.page import recorded_page
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,6 +56,7 @@ from merged_runs import Killed, kill_before_commit, killed_at
 from msgspec import structs
 from oracle import make_tables
 from scatter import Scatter
+from unit.scripted import collect_decisions
 
 ON = "a.k = b.k"
 STREAMS = make_tables("ab", 60, seed=97, batches=12)

@@ -25,10 +25,10 @@ from braid.papers.psp.run_events import RingResized
 from braid.papers.theta.grid import AdaptiveGrid
 from braid.run_touches import apply_touch, list_touches
 from braid.stream_join import StreamJoin
-from braid_widgets.cockpit.verdict import judge_pace
 from braid_widgets.cockpit.view import Cockpit
 from kind_runs import check_case, draw_case
 from oracle import compute_expected, describe_difference, result_ids
+from unit.scripted import judge_pace
 
 KINDS = ("inner", "left", "full", "anti", "semi", "inner")
 BATCHES = 6

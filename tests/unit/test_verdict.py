@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 from braid_widgets.cockpit.page import recorded_page
-from braid_widgets.cockpit.verdict import judge_pace
-from unit.scripted import make_commit, make_start
+from unit.scripted import judge_pace, make_commit, make_start
 
 
 def timed(*seconds: float, commit: float = 0.0, interval: float | None = 1.0) -> list[object]:

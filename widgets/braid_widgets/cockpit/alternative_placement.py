@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from braid.core.batch_history import LiveBlocks
@@ -22,8 +22,8 @@ from braid.util.durations import parse_duration
 
 RECENT = 10
 """Number of batches whose mean predicts later ones."""
-
-
+_LEAST = 1e-6
+"""Seconds between two batches at least."""
 _SIZED = ("hosts", "n", "m", "max_hosts", "resize", "cluster", "weights", "capacity")
 """Settings that depend on the number of hosts."""
 
@@ -34,13 +34,11 @@ class BaselineCurve:
 
     - ``batch``: batch numbers, from 0.
     - ``max_host_tuples``: by batch, tuples on its fullest host.
-    - ``sent_copies``: by batch, copies of new tuples that it sends.
     """
 
     name: str
     batch: tuple[int, ...]
     max_host_tuples: tuple[int, ...]
-    sent_copies: tuple[int, ...]
 
     def compare(self, run: BatchCommitted) -> str:
         """Return the rows on the fullest host beside those of the run's last batch, in words."""
@@ -53,8 +51,7 @@ class BaselineCurve:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RunInput:
+class RunInput(NamedTuple):
     """The input of a run, reconstructed from its events.
 
     - ``held_tuples``: by stream, tuples held after a batch.
@@ -64,9 +61,9 @@ class RunInput:
     """
 
     held_tuples: tuple[int, ...]
-    received_tuples: tuple[tuple[int, ...], ...]
-    seconds: tuple[float, ...]
-    sizes: tuple[int, ...]
+    received_tuples: list[tuple[int, ...]]
+    seconds: list[float]
+    sizes: list[int]
 
 
 def comparable_placements(start: RunStarted) -> tuple[str, ...]:
@@ -137,27 +134,26 @@ def simulate_alternative(
         since = commits[0].batch
     given = observed_input(start, commits, since, () if before is None else before.live_blocks)
     placement = make_placement(start, name, hosts)
-    counts = [*([given.held_tuples] if any(given.held_tuples) else []), *given.received_tuples]
-    counts += [_average_recent_batches(given.received_tuples or (given.held_tuples,))] * ahead
-    seconds = [*given.seconds[not any(given.held_tuples) :], *[given.seconds[-1]] * ahead]
-    windows = [_parse_window_seconds(start.windows.get(a)) for a in start.streams]
     shares = estimate_value_shares(happened, placement)
+    windows = [start.windows.get(alias) for alias in start.streams]
+    is_held = any(given.held_tuples)
+    expected = _average_recent_batches(given.received_tuples or [given.held_tuples])
+    counts = [*[given.held_tuples] * is_held, *given.received_tuples, *[expected] * ahead]
     run = simulate(
         placement,
         counts,
         streams=start.streams,
-        windows=windows,
-        seconds=seconds,
+        windows=[parse_duration(w, "window") / 1e6 if w else None for w in windows],
+        seconds=[*given.seconds[not is_held :], *given.seconds[-1:] * ahead],
         tuple_bytes=given.sizes,
         key_shares=[shares] * len(start.streams) if shares else (),
     )
-    first = since + 1 - any(given.held_tuples)
     modelled = [e for e in run if isinstance(e, BatchCommitted)][: len(counts)]
+    first = since + 1 - is_held
     return BaselineCurve(
         f"{name}({placement.hosts})",
         tuple(first + k for k in range(len(modelled))),
         tuple(max(h.stored_tuples for h in e.host_metrics) for e in modelled),
-        tuple(e.total_host_metrics.received_tuples for e in modelled),
     )
 
 
@@ -185,47 +181,34 @@ def observed_input(
 
     ``left`` are the blocks that it had before these commits.
     """
-    blocks, held, ends = LiveBlocks(), (0,) * len(start.streams), [0.0]
-    sizes = [1] * len(start.streams)
-    later = []
+    streams = len(start.streams)
+    blocks, held, sizes = LiveBlocks(), (0,) * streams, [1] * streams
+    begin, ends, later = 0.0, [0.0], list[tuple[int, ...]]()
     blocks.apply_changes(left)
     for event in commits:
         blocks.apply_commit(event)
-        for b in event.changed_blocks:
-            sizes[b.stream] = max(1, round(b.size_bytes / b.rows)) if b.rows else sizes[b.stream]
+        for b in (b for b in event.changed_blocks if b.rows):
+            sizes[b.stream] = max(1, round(b.size_bytes / b.rows))
         if event.batch == since:
             held = tuple(event.live_tuples)
-            ends = [_find_latest_seconds(blocks.values())]
-            low = (
-                min(
-                    (b.event_time_range[0] for b in blocks.values() if b.event_time_range),
-                    default=0,
-                )
-                / 1e6
-            )
+            begin, ends[0] = _find_time_range(blocks.values())
         elif event.batch > since:
             later.append(tuple(event.received_tuples))
-            fresh = [b for b in event.changed_blocks if b.batch == event.batch]
-            ends.append(max(_find_latest_seconds(fresh), ends[-1] + 1e-6))
+            _, end = _find_time_range(b for b in event.changed_blocks if b.batch == event.batch)
+            ends.append(max(end, ends[-1] + _LEAST))
     if start.windows and ends[-1] == 0.0:
         raise ValueError("the run has windows, and its blocks tell no event time")
-    span = max(ends[0] - low, 1e-6) if any(held) else 1.0
-    lasts = [max(b - a, 1e-6) for a, b in pairwise(ends)] if start.windows else [1.0] * len(later)
-    return RunInput(held, tuple(later), (span, *lasts), tuple(sizes))
+    span = max(ends[0] - begin, _LEAST) if any(held) else 1.0
+    lasts = [max(b - a, _LEAST) for a, b in pairwise(ends)] if start.windows else [1.0] * len(later)
+    return RunInput(held, later, [span, *lasts], sizes)
 
 
-def _find_latest_seconds(blocks: Iterable[Block]) -> float:
-    """Return the latest event time of blocks, in seconds."""
-    return (
-        max((b.event_time_range[1] for b in blocks if b.event_time_range is not None), default=0)
-        / 1e6
-    )
+def _find_time_range(blocks: Iterable[Block]) -> tuple[float, float]:
+    """Return the earliest and the latest event time of blocks, in seconds; zeros without times."""
+    ranges = [b.event_time_range for b in blocks if b.event_time_range is not None] or [(0, 0)]
+    return min(low for low, _ in ranges) / 1e6, max(high for _, high in ranges) / 1e6
 
 
-def _average_recent_batches(arrivals: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    recent = [c for c in arrivals if any(c)][-RECENT:] or [tuple(0 for _ in arrivals[-1])]
+def _average_recent_batches(received: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    recent = [c for c in received if any(c)][-RECENT:] or [received[-1]]
     return tuple(round(sum(each) / len(recent)) for each in zip(*recent, strict=True))
-
-
-def _parse_window_seconds(text: str | None) -> float | None:
-    return None if text is None else parse_duration(text, "window") / 1e6

@@ -6,9 +6,8 @@ from collections import Counter, deque
 from typing import Any, TypedDict
 
 from braid.core.answer_events import TuplesAnswered
-from braid.core.run_events import BatchCommitted, RunStarted
 
-from braid_widgets.base.run_view import HISTORY
+from braid_widgets.base.run_view import HISTORY, RunView
 from braid_widgets.base.track_records import Track, make_series, make_track
 
 
@@ -32,44 +31,38 @@ class AnswerFlow(TypedDict):
 
 
 class AnswerCollector:
-    """A collector of answers. Pass the events of a run to ``apply_event``, in order."""
+    """A collector of answers. Pass the events of a run to ``apply_event``, after ``scene``."""
 
-    def __init__(self) -> None:
-        self._names: tuple[str, ...] = ()
-        self._last: TuplesAnswered | None = None
-        self._live: tuple[int, ...] = ()
+    def __init__(self, scene: RunView) -> None:
+        self._scene = scene
         self._answered: Counter[int] = Counter()
         self._unmatched: Counter[int] = Counter()
         self._history: deque[tuple[int, int, int]] = deque(maxlen=HISTORY)
 
     def apply_event(self, event: Any) -> None:
-        """Fold in an event."""
-        if isinstance(event, RunStarted):
-            self._names = event.streams
-        elif isinstance(event, TuplesAnswered):
-            self._last = event
+        """Fold in an event; only answers matter."""
+        if isinstance(event, TuplesAnswered):
             self._answered.update(dict(enumerate(event.answered)))
             self._unmatched.update(dict(enumerate(event.unmatched)))
             self._history.append((event.batch + 1, sum(event.waiting), sum(event.unmatched)))
-        elif isinstance(event, BatchCommitted):
-            self._live = event.live_tuples
 
     def list_flows(self) -> list[AnswerFlow]:
         """Return the flow of each stream that had rows to answer; none for an inner join."""
-        if (last := self._last) is None:
+        last, commit = self._scene.find_latest(TuplesAnswered), self._scene.last
+        if last is None or commit is None:
             return []
         return [
             {
                 "stream": stream,
                 "name": name,
-                "held": self._live[stream],
+                "held": commit.live_tuples[stream],
                 "waiting": last.waiting[stream],
                 "answered": last.answered[stream],
                 "unmatched": last.unmatched[stream],
                 "total_answered": self._answered[stream],
                 "total_unmatched": self._unmatched[stream],
             }
-            for stream, name in enumerate(self._names)
+            for stream, name in enumerate(self._scene.stream_aliases)
             if last.waiting[stream] or self._answered[stream]
         ]
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from braid.core import narrative, plan_sentences
-from braid.core.batch_history import LiveBlocks
 from braid.core.block_history_index import EventIndex, route_meetings
-from braid.core.run_events import BatchCommitted, BatchPlanned, EventsTrimmed, RunStarted
+from braid.core.run_events import BatchCommitted, BatchPlanned
 
+from braid_widgets.base.run_view import RunView
 from braid_widgets.base.text import missing_batch_text
 
 MOST = 40
@@ -21,24 +22,12 @@ def host_details(events: Iterable[Any], number: int, batch: int) -> str:
 
     Batches count from 1. Raises ValueError for a batch that does not exist.
     """
-    blocks, met = LiveBlocks(), dict[int, list[int]]()
-    streams: plan_sentences.Names = ()
-    since = 0
+    scene = RunView()
     for event in events:
-        if isinstance(event, RunStarted):
-            streams = event.streams
-        elif isinstance(event, EventsTrimmed):
-            blocks.apply_changes(event.live_blocks)
-            since = event.batch + 1
-        elif isinstance(event, BatchPlanned) and event.batch == batch - 1:
-            for m in (m for route in event.routes for m in route_meetings(event.batch, route)):
-                if m.host == number:
-                    met.setdefault(m.other, []).append(m.block)
-        elif isinstance(event, BatchCommitted):
-            blocks.apply_commit(event)
-            if event.batch == batch - 1:
-                return _format_host_details(number, batch, blocks, streams, met)
-    raise ValueError(missing_batch_text(batch, since))
+        scene.apply_event(event)
+        if isinstance(event, BatchCommitted) and event.batch == batch - 1:
+            return _format_host_details(number, scene, event.batch)
+    raise ValueError(missing_batch_text(batch, scene.first_retained_batch))
 
 
 def block_details(events: Iterable[Any], ids: Sequence[int]) -> str:
@@ -56,16 +45,17 @@ def block_details(events: Iterable[Any], ids: Sequence[int]) -> str:
     )
 
 
-def _format_host_details(
-    number: int,
-    batch: int,
-    blocks: LiveBlocks,
-    streams: plan_sentences.Names,
-    met: dict[int, list[int]],
-) -> str:
-    held = sorted((b for b in blocks.values() if number in b.hosts), key=lambda b: (-b.rows, b.id))
+def _format_host_details(number: int, scene: RunView, batch: int) -> str:
+    plan, met = scene.find_latest(BatchPlanned), defaultdict[int, list[int]](list)
+    for route in plan.routes if plan is not None and plan.batch == batch else ():
+        for m in route_meetings(batch, route):
+            if m.host == number:
+                met[m.other].append(m.block)
+    held = sorted(
+        (b for b in scene.blocks.values() if number in b.hosts), key=lambda b: (-b.rows, b.id)
+    )
     rows = sum(b.rows for b in held)
-    lines = [f"host {number} after batch {batch}: {len(held):,} blocks, {rows:,} tuples"]
+    lines = [f"host {number} after batch {batch + 1}: {len(held):,} blocks, {rows:,} tuples"]
     for b in held[:MOST]:
         arrivals = (
             f"; probed by {plan_sentences.format_blocks(dict.fromkeys(met[b.id]))}"
@@ -75,7 +65,7 @@ def _format_host_details(
         others = [h for h in b.hosts if h != number]
         also = f", also on {plan_sentences.format_hosts(others)}" if others else ""
         lines.append(
-            f"  block {b.id}: {b.rows:,} tuples of {streams[b.stream]}, keys "
+            f"  block {b.id}: {b.rows:,} tuples of {scene.stream_aliases[b.stream]}, keys "
             f"{plan_sentences.format_key_range(b)}, "
             f"of batch {b.batch + 1}{also}{arrivals}"
         )

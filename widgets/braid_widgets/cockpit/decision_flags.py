@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 from braid.core.run_events import (
     BatchCommitted,
+    EventContext,
+    EventsTrimmed,
     QueryAdded,
     QueryRemoved,
     RunEnded,
+    RunStarted,
 )
 from braid.core.touch_events import HostLost, SettingChanged
 from braid.papers.diffusion.run_events import MasterSwitched
 from braid.papers.psp.run_events import RingResized
-from braid.papers.reuse.hub_events import (
-    NodeFailed,
-    NodeRestored,
-    OperatorMoved,
-    QueryEnded,
-    QuerySubmitted,
-)
+from braid.papers.reuse import hub_events as hub
 from braid.papers.shedding.run_events import SheddingPlanned
 from braid.papers.slices.run_events import ChainChanged
 from braid.papers.theta.run_events import MappingChanged, MigrationEnded, MigrationStarted
 
 from braid_widgets.base.run_view import HISTORY
-from braid_widgets.cockpit.decision_sentences import DecisionCollector, describe_batch_decisions
 
 
 class Annotation(TypedDict):
@@ -49,61 +45,92 @@ class Annotation(TypedDict):
     lost: list[int]
 
 
+class Decision(NamedTuple):
+    """A decision in a batch (from 0); ``kind`` is the type of the event that reports it."""
+
+    batch: int
+    kind: str
+    text: str
+
+
 class FlagCollector:
     """A collector of flags. Pass the events of a run to ``apply_event``, in order."""
 
     def __init__(self) -> None:
         self.flags: deque[Annotation] = deque(maxlen=HISTORY)
-        self._decisions = DecisionCollector()
+        self._streams: tuple[str, ...] = ()
+        self._before: BatchCommitted | None = None
         self._batch_events: list[Any] = []
+        self._last_texts: dict[str, str] = {}
+        self._since = 0
         self._budget: tuple[str, float] | None = None
-        self._budget_labels: list[tuple[str, str]] = []
         self._open: dict[int, Annotation] = {}
 
-    def apply_event(self, event: Any) -> None:
-        """Fold in an event."""
+    def apply_event(self, event: Any) -> list[Decision]:
+        """Fold in an event; return the decisions of its batch if it ends one, else none.
+
+        A decision that repeats the previous one of its kind is omitted.
+        """
         self._batch_events.append(event)
-        if isinstance(event, SheddingPlanned):
-            self._label_budget(event)
+        if isinstance(event, RunStarted):
+            self._streams = event.streams
+        if isinstance(event, EventsTrimmed):
+            self._since = event.batch + 1
         if isinstance(event, MigrationEnded) and event.group in self._open:
             self._open.pop(event.group)["end"] = event.batch + 1
-        if decided := self._decisions.collect(event):
-            labels = [label for e in self._batch_events if (label := _make_label(e))]
-            labels += self._budget_labels
-            started = [e for e in self._batch_events if isinstance(e, MigrationStarted)]
+        return self._end_batch(event) if isinstance(event, (BatchCommitted, RunEnded)) else []
+
+    def _end_batch(self, event: BatchCommitted | RunEnded) -> list[Decision]:
+        happened, self._batch_events = self._batch_events, []
+        moment = EventContext(self._streams, self._before, happened)
+        self._before = event if isinstance(event, BatchCommitted) else self._before
+        batch = self._before.batch if self._before else 0
+        retained = [e for e in happened if getattr(e, "batch", batch) >= self._since]
+        new = retained if self._since else happened
+        decided = [decision for e in new if (decision := self._make_decision(e, batch, moment))]
+        labels = [label for e in happened if (label := _make_label(e) or self._label_budget(e))]
+        if decided:
+            started = [e for e in happened if isinstance(e, MigrationStarted)]
             kind, short = _choose_label(labels)
             flag: Annotation = {
-                "batch": decided[0].batch + 1,
+                "batch": batch + 1,
                 "end": None,
                 "short": short,
-                "text": describe_batch_decisions(decided[0].batch, decided),
+                "text": f"batch {batch + 1:,}: {'; '.join(d.text for d in decided)}",
                 "kind": kind,
                 "rows": sum(e.tuples_to_copy for e in started),
-                "lost": [e.host for e in self._batch_events if isinstance(e, HostLost)],
+                "lost": [e.host for e in happened if isinstance(e, HostLost)],
             }
             self.flags.append(flag)
             self._open |= {e.group: flag for e in started}
-        if isinstance(event, (BatchCommitted, RunEnded)):
-            self._batch_events, self._budget_labels = [], []
+        return decided
 
-    def _label_budget(self, event: SheddingPlanned) -> None:
-        """Add a label if somebody has changed the budget of shedding since the last batch."""
-        budget = event.budget, event.budget_amount
-        if self._budget not in (None, budget):
-            amount = f"{budget[1]:.0%}" if budget[0] == "fraction" else f"{budget[1]:g} {budget[0]}"
-            self._budget_labels.append(("change", _shorten(f"budget {amount}")))
+    def _make_decision(self, event: Any, batch: int, moment: EventContext) -> Decision | None:
+        text, kind = event.describe_decision(moment), type(event).__name__
+        label = f"{kind} {getattr(event, 'stream', '')} {getattr(event, 'group', '')}"
+        if not text or self._last_texts.get(label) == text:
+            return None
+        self._last_texts[label] = text
+        return Decision(batch, kind, text)
+
+    def _label_budget(self, event: Any) -> tuple[str, str] | None:
+        """Return a label if somebody has changed the budget of shedding since the last batch."""
+        if not isinstance(event, SheddingPlanned):
+            return None
+        budget, before = (event.budget, event.budget_amount), self._budget
         self._budget = budget
+        if before in (None, budget):
+            return None
+        amount = f"{budget[1]:.0%}" if budget[0] == "fraction" else f"{budget[1]:g} {budget[0]}"
+        return "change", _shorten(f"budget {amount}")
 
 
 def _choose_label(labels: list[tuple[str, str]]) -> tuple[str, str]:
     """Return the kind and label of a batch: of its first fault, else change, else query."""
-    if not labels:
-        return "minor", ""
-    changes = [label for label in labels if label[0] != "query"]
-    if not changes and len(labels) > 1:
+    faults, changes = ([one for one in labels if one[0] == kind] for kind in ("fault", "change"))
+    if not faults and not changes and len(labels) > 1:
         return "query", f"{len(labels)} queries"
-    faults = [label for label in changes if label[0] == "fault"]
-    return (faults or changes or labels)[0]
+    return next(iter([*faults, *changes, *labels]), ("minor", ""))
 
 
 def _make_label(event: Any) -> tuple[str, str] | None:
@@ -118,19 +145,19 @@ def _make_label(event: Any) -> tuple[str, str] | None:
             return "change", "new master"
         case ChainChanged():
             return "change", f"{len(event.slice_ends)} slices"
-        case QueryAdded() | QuerySubmitted():
+        case QueryAdded() | hub.QuerySubmitted():
             return "query", _shorten(f"+ {event.name}")
-        case QueryRemoved() | QueryEnded():
+        case QueryRemoved() | hub.QueryEnded():
             return "query", _shorten(f"- {event.name}")
-        case OperatorMoved():
+        case hub.OperatorMoved():
             return "change", _shorten(f"{event.operator} → {event.target_node}")
         case HostLost():
             return "fault", f"host {event.host} lost"
         case SettingChanged():
             return "change", _shorten(f"{event.name} {event.after:g}")
-        case NodeFailed():
+        case hub.NodeFailed():
             return "fault", _shorten(f"{event.node} fails")
-        case NodeRestored():
+        case hub.NodeRestored():
             return "change", _shorten(f"{event.node} is back")
         case RunEnded() if event.outcome == "failed":
             return "fault", "failed"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
-from braid.core.run_events import BatchShed
 from braid.util.machine import format_bytes
 
 from braid_widgets.base.batch_figures import BatchFigures
@@ -16,41 +15,14 @@ LATENCY = 5
 """Number of latest batches whose median is the latency."""
 
 
-class SheddingTotals:
-    """Totals of a run that sheds load: results produced, and the estimated results of the full
-    join.
-    """
-
-    def __init__(self) -> None:
-        self.results = self.estimated = 0.0
-        self.seen = False
-
-    def add_batch(self, event: BatchShed, results: int) -> None:
-        """Add a batch."""
-        self.seen = True
-        self.results += results
-        self.estimated += event.estimated_results
-
-    @property
-    def estimated_recall(self) -> float:
-        """Return the share of all results that was produced, as estimated from weights."""
-        return min(1.0, self.results / self.estimated) if self.estimated else 1.0
-
-
-def strip_figures(
-    scene: RunView, shed_totals: SheddingTotals, first: KeyFigure | None = None
-) -> list[KeyFigure]:
-    """Return the key figures after the last commit. Times are included only if they were
-    measured.
-
-    ``first``: the figure of the map.
-    """
-    return [*_make_key_figures(scene, shed_totals, first)]
-
-
-def _make_key_figures(
-    scene: RunView, shed_totals: SheddingTotals, first: KeyFigure | None
+def make_key_figures(
+    scene: RunView, recall: float | None, first: KeyFigure | None
 ) -> Iterator[KeyFigure]:
+    """Yield the key figures after the last commit. Times are included only if they were measured.
+
+    - ``recall``: share of all results that was produced, as estimated; None if no load is shed.
+    - ``first``: the figure of the map.
+    """
     if scene.last is None or not scene.points:
         return
     now, totals = scene.points[-1], scene.totals
@@ -71,9 +43,9 @@ def _make_key_figures(
         latest = [p.seconds for p in list(scene.points)[-LATENCY:] if p.seconds > 0]
         meaning = f"median of {len(latest)} batches, from plan to next state"
         yield KeyFigure("latency of a batch", f"{median(latest):,.2f} s", meaning)
-    if shed_totals.seen:
+    if recall is not None:
         meaning = "results found / results of the full join, as estimated by their weights"
-        yield KeyFigure("recall so far", f"{shed_totals.estimated_recall:.1%}", meaning)
+        yield KeyFigure("recall so far", f"{recall:.1%}", meaning)
     yield first or KeyFigure(
         "fullest / mean host", _format_imbalance(now), "rows stored; 1 is even"
     )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
 from statistics import median
 from typing import Any, TypedDict
 
 from braid.core.run_events import BatchCommitted, RunStarted
-from braid.core.touch_events import SettingChanged
+
+from braid_widgets.base.run_view import RunView
 
 RECENT = 10
 """Number of latest batches whose median decides."""
@@ -40,32 +40,33 @@ _WORDS = {"good": "keeps up", "near": "close to its limit", "bad": "falls behind
 
 
 class VerdictTracker:
-    """A fold of events to a verdict. The time of a batch includes its commit, which the next batch
-    reports; for the newest batch it is that of the batch before.
+    """A fold of events to a verdict; ``scene`` is up to date with them.
+
+    The time of a batch includes its commit, which the next batch reports; for the newest batch it
+    is that of the batch before.
     """
 
-    def __init__(self) -> None:
-        self._interval: float | None = None
-        self._totals: deque[float] = deque(maxlen=RECENT)
-        self._commits: deque[float] = deque(maxlen=RECENT)
+    def __init__(self, scene: RunView) -> None:
+        self._scene = scene
+        self._spent: deque[tuple[float, float]] = deque(maxlen=RECENT)
         self._tone = ""
         self._tones: deque[str] = deque(maxlen=STEADY)
 
     def apply_event(self, event: Any) -> None:
         """Fold in an event; only the start and timed commits matter."""
         if isinstance(event, RunStarted):
-            self.__init__()  # type: ignore[misc]
-            self._interval = event.interval_seconds
-        if isinstance(event, SettingChanged) and event.name == "interval":
-            self._interval = event.after or None
+            self.__init__(self._scene)  # type: ignore[misc]
         if isinstance(event, BatchCommitted) and "total" in event.seconds_by_phase:
             self._add_batch(event.seconds_by_phase["total"], event.previous_commit_seconds)
 
+    @property
+    def _interval(self) -> float | None:
+        return self._scene.start.interval_seconds if self._scene.start else None
+
     def _add_batch(self, total: float, previous_commit: float) -> None:
-        if self._commits:
-            self._commits[-1] = previous_commit
-        self._totals.append(total)
-        self._commits.append(previous_commit)
+        if self._spent:
+            self._spent[-1] = self._spent[-1][0], previous_commit
+        self._spent.append((total, previous_commit))
         if self._interval is None:
             return
         self._tones.append(_choose_tone(self.used_share))
@@ -76,13 +77,12 @@ class VerdictTracker:
     def used_share(self) -> float:
         """Return the median share of the interval that the latest batches took."""
         assert self._interval is not None
-        spent = (a + b for a, b in zip(self._totals, self._commits, strict=True))
-        return median(spent) / self._interval
+        return median(map(sum, self._spent)) / self._interval
 
     @property
     def verdict(self) -> Verdict:
         """Return the verdict after the events so far."""
-        if self._interval is None or not self._totals:
+        if self._interval is None or not self._spent:
             return _NO_CLOCK
         return {
             "word": _WORDS[self._tone],
@@ -95,11 +95,3 @@ def _choose_tone(used: float) -> str:
     if used > 1:
         return "bad"
     return "near" if used >= NEAR else "good"
-
-
-def judge_pace(events: Iterable[Any]) -> Verdict:
-    """Return the verdict after these events."""
-    tracker = VerdictTracker()
-    for event in events:
-        tracker.apply_event(event)
-    return tracker.verdict
