@@ -148,6 +148,6 @@ def test_a_scale_never_shrinks() -> None:
     fold.baselines = [make_series("another grid", "baseline", [1], [1e6])]
     tops = []
     for _ in range(2):
-        tops.append([track["top"] for track in fold.page_fields("live")["timeline"]["tracks"]])
+        tops.append([track["top"] for track in fold.make_page("live")["timeline"]["tracks"]])
         fold.baselines = []
     assert tops[0] == tops[1] and max(tops[0]) == 1e6

@@ -203,8 +203,8 @@ class Pictures(W.HTML):
         pass
 
     def follow(self, run: Any, ended: Any) -> RunFollower:
-        def show(scene: Any) -> None:
-            if scene.last is not None:
+        def show(new: list[Any]) -> None:
+            if any(isinstance(event, BatchCommitted) for event in new):
                 self.load_run(run.events())
                 self.painted.release()
 

@@ -20,7 +20,6 @@ from braid.shared.query_changes import add_query
 from braid.simulation.simulator import simulate
 from braid_lab.slices import cost as costs
 from braid_lab.slices.cost import unfiltered_statistics
-from braid_widgets.base import progress
 from braid_widgets.base.controls import REFUSED, QueriesControl
 from braid_widgets.base.run_view import fold_events
 from braid_widgets.cockpit.view import Cockpit
@@ -290,7 +289,7 @@ def touch(cockpit, monkeypatch, *touches):
     monkeypatch.setattr(cockpit, "send", sent.append)
     for asked in touches:
         cockpit._handle_browser_message(None, {"touch": asked}, [])
-    cockpit.wait_for_touches(30)
+    cockpit._touching.submit(lambda: None).result(30)
     return [told["touched"] for told in sent if "touched" in told]
 
 
@@ -315,7 +314,7 @@ def test_the_page_changes_the_slices_of_the_running_join(live, monkeypatch):
 
 
 def test_only_an_active_run_can_be_changed_and_its_page_says_how(live, run, monkeypatch):
-    live.screen._showing.send_new(None)
+    live.screen._show_events([])
     offered = {touch["name"]: touch["target"] for touch in live.screen.page["touches"]}
     slices = {"split": "slice", "merge": "slice", "rebalance": ""}
     assert offered == {"add": "", "remove": "query", **slices}
@@ -384,6 +383,6 @@ def test_before_a_launch_the_panel_models_and_keeps_the_queries_of_each_source()
 
 
 def test_a_change_of_slices_is_no_batch_of_input(run):
-    before = progress.input_batches(fold_events(run.events))
+    before = fold_events(run.events).input_batches
     run.reslice(chains.split_slice(run.engine.state.placement_state, 2))
-    assert progress.input_batches(fold_events(run.events)) == before == 20
+    assert fold_events(run.events).input_batches == before == 20

@@ -227,4 +227,4 @@ def test_while_a_run_is_being_started_the_picture_says_that_it_is_an_earlier_one
     gate.set()
     panel.wait_for_work(60)
     panel.follower.wait_for_end(60)
-    assert states[0] == "live" and panel.screen.page["note"].endswith("completed")
+    assert states[0] == "modelled" and panel.screen.page["note"].endswith("completed")

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from braid.core.batch_history import PHASES
-from braid_widgets.base import progress, run_comparison
+from braid_widgets.base import progress_line, run_comparison
 from braid_widgets.base.run_view import fold_events
 from braid_widgets.base.text_table import TextTable
 from braid_widgets.cockpit.page import page_html, recorded_page, save_run_page
@@ -20,7 +20,7 @@ from unit.scripted import MIGRATION, list_rows, list_scenes, make_commit, make_s
 
 
 def test_the_grid_names_the_place_of_each_host():
-    view = grid_map.grid_frame(list_scenes(MIGRATION)[0])
+    view = grid_map.GridMap(list_scenes(MIGRATION)[0]).make_frame()
     assert list_rows(view["places"]) == [(0, 0, 0), (1, 1, 0)] and (view["n"], view["m"]) == (2, 1)
     assert [
         (cell[0], cell[1], cell[4]) for cell in matrix.matrix_cells(list_scenes(MIGRATION)[0])
@@ -31,9 +31,9 @@ def test_the_grid_names_the_place_of_each_host():
 
 
 def test_each_host_has_what_it_stores():
-    stored = [grid_map.grid_frame(scene)["stored"] for scene in list_scenes(MIGRATION)]
+    stored = [grid_map.GridMap(scene).make_frame()["stored"] for scene in list_scenes(MIGRATION)]
     assert stored == [[8, 8], [7, 9], [9, 9]]
-    view = grid_map.grid_frame(list_scenes(MIGRATION)[1])
+    view = grid_map.GridMap(list_scenes(MIGRATION)[1]).make_frame()
     assert view["scale_max"] == 12, "as much as the old grid would hold"
 
 
@@ -54,7 +54,7 @@ def test_a_modelled_run_shows_no_rates_and_every_title_says_so():
     assert [track["unit"] for track in page["timeline"]["tracks"]] == ["rows", "rows"]
     assert "modelled" in page["note"] and page["state"] == "modelled"
     assert page["frames"][1]["verdict"]["word"] == "no clock"
-    assert "modelled" in progress.progress_line(fold_events(events))
+    assert "modelled" in progress_line.progress_line(fold_events(events))
 
 
 def test_sizes_of_tuples_weigh_in_the_ratio():
@@ -126,16 +126,19 @@ def test_runs_are_compared_side_by_side():
 
 def test_progress_tells_batches_rate_and_time_left():
     assert (
-        progress.progress_line(fold_events(MIGRATION[:4]))
+        progress_line.progress_line(fold_events(MIGRATION[:4]))
         == "batch 1 of 3 (33%) · 20 tuples/s · 1 s left"
     )
     assert (
-        progress.progress_line(fold_events(MIGRATION))
+        progress_line.progress_line(fold_events(MIGRATION))
         == "batch 3 of 3 (100%) · 9 tuples/s · completed"
     )
-    assert progress.progress_line(fold_events([])) == "nothing has started"
+    assert progress_line.progress_line(fold_events([])) == "nothing has started"
+    paced = replace(make_start(), interval_seconds=30.0)
+    left = progress_line.format_time_left(fold_events([paced, *MIGRATION[1:4]]))
+    assert left == "1 min left", "a batch takes the interval at least"
     assert (
-        progress.progress_line(fold_events([make_start(batches=None), *MIGRATION[1:4]]))
+        progress_line.progress_line(fold_events([make_start(batches=None), *MIGRATION[1:4]]))
         == "batch 1 · 20 tuples/s"
     )
 
@@ -143,14 +146,15 @@ def test_progress_tells_batches_rate_and_time_left():
 def test_batches_without_input_only_finish_a_migration():
     fed = [make_start(batches=2), *MIGRATION[1:]]
     assert (
-        progress.progress_line(fold_events(fed[:9]))
+        progress_line.progress_line(fold_events(fed[:9]))
         == "batch 2 of 2 (100%) · input done, finishing a migration · 14 tuples/s"
     )
     page = recorded_page(fed[:9])
     assert page["frames"][-1]["title"].startswith("batch 2 of 2 · ")
     assert page["note"].endswith(" · input done, finishing a migration")
     assert (
-        progress.progress_line(fold_events(fed)) == "batch 2 of 2 (100%) · 14 tuples/s · completed"
+        progress_line.progress_line(fold_events(fed))
+        == "batch 2 of 2 (100%) · 14 tuples/s · completed"
     )
 
 

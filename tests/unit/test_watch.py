@@ -22,8 +22,9 @@ from braid.cli import main
 from braid.core.event_jsonl import EventTail
 from braid.core.run_events import RunStarted
 from braid_lab.common.recordings import write_events
+from braid_widgets.base.run_view import HISTORY
 from braid_widgets.cockpit import server
-from braid_widgets.cockpit.page import recorded_page
+from braid_widgets.cockpit.page import fold_recording, recorded_page
 from unit.scripted import MIGRATION, make_commit
 
 
@@ -183,7 +184,7 @@ def test_the_lag_is_that_since_the_last_commit_and_goes_with_the_end(folder, add
     assert 75 <= told["seconds_since_commit"] < 105
     write_events(folder / "events.jsonl", MIGRATION[4:], append=True)
     assert json.loads(get(address.replace("/?", "/more?since=0&")))["seconds_since_commit"] is None
-    assert recorded_page(MIGRATION[:4], is_own=True)["seconds_since_commit"] is None, (
+    assert fold_recording(MIGRATION[:4], is_own=True).make_page()["seconds_since_commit"] is None, (
         "nobody knows when it was made"
     )
 
@@ -203,11 +204,11 @@ def test_what_is_new_is_given_once(folder, address):
 def test_a_run_without_end_needs_no_more_memory(tmp_path):
     write_events(tmp_path / "events.jsonl", [MIGRATION[0]])
     served = server.ServedRun(tmp_path)
-    many = [make_commit(k, [1, 1], [k + 1, k + 1]) for k in range(server.HISTORY + 20)]
+    many = [make_commit(k, [1, 1], [k + 1, k + 1]) for k in range(HISTORY + 20)]
     write_events(tmp_path / "events.jsonl", many, append=True)
     page = served.page_since()
-    assert len(served.frames) == server.HISTORY and page["frames"][-1]["batch"] == len(many)
-    assert len(page["hosts"]["batch"]) == server.HISTORY
+    assert len(served.track.frames) == HISTORY and page["frames"][-1]["batch"] == len(many)
+    assert len(page["hosts"]["batch"]) == HISTORY
 
 
 def test_a_replay_is_a_page_that_needs_no_network(folder, tmp_path, capsys):

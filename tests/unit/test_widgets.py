@@ -15,12 +15,12 @@ from braid_lab.common.recordings import write_events
 from braid_widgets.base import charts
 from braid_widgets.base import display as showing
 from braid_widgets.base.display import display_view
-from braid_widgets.base.live_updates import EventPump
-from braid_widgets.base.run_view import fold_events
+from braid_widgets.base.live_updates import read_new_events
 from braid_widgets.cockpit import block_details
 from braid_widgets.cockpit.alternative_placement import simulate_alternative
-from braid_widgets.cockpit.page import recorded_page
-from braid_widgets.cockpit.view import Cockpit, LiveUpdater
+from braid_widgets.cockpit.frames import FrameCollector
+from braid_widgets.cockpit.page import fold_recording, recorded_page
+from braid_widgets.cockpit.view import Cockpit
 from braid_widgets.theta import ratio_chart
 from unit.scripted import MIGRATION, make_start
 
@@ -61,21 +61,23 @@ class FakeRun:
         self.shown, self.over = len(self.all), True
 
 
-def test_the_pump_takes_only_what_is_new_and_shows_only_what_moved():
-    run, shown = FakeRun(MIGRATION, shown=4), []
-    pump = EventPump(run, lambda scene: shown.append(scene.totals.batches))
-    assert pump.process_new() and shown == [1]
-    assert pump.process_new() and shown == [1], "nothing moved, nothing is painted"
+def test_only_what_is_new_is_read_and_only_what_moved_is_shown():
+    run = FakeRun(MIGRATION, shown=4)
+    polls = read_new_events(run)
+    assert next(polls) == MIGRATION[:4]
+    assert next(polls) is None, "nothing moved, nothing is painted"
+    run.held = True
+    assert next(polls) == [], "a pause is shown"
     run.shown = len(MIGRATION) - 1
-    assert pump.process_new() and shown == [1, 3]
+    assert next(polls) == MIGRATION[4:-1]
     run.shown += 1
-    assert not pump.process_new() and shown == [1, 3, 3], "the end is seen"
-    assert run.calls == [0, 4, 4, len(MIGRATION) - 1]
+    assert [*polls] == [MIGRATION[-1:]], "the end is seen"
+    assert run.calls == [0, 4, 4, 4, len(MIGRATION) - 1]
 
 
-def test_the_pump_ends_with_a_run_that_died_without_a_word():
+def test_nothing_is_read_after_a_run_that_died_without_a_word():
     run = FakeRun(MIGRATION[:4], error=RuntimeError("gone"))
-    assert not EventPump(run, lambda scene: None).process_new()
+    assert [*read_new_events(run)] == [MIGRATION[:4]]
 
 
 def sent(cockpit: Cockpit, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
@@ -83,6 +85,11 @@ def sent(cockpit: Cockpit, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     told: list[Any] = []
     monkeypatch.setattr(cockpit, "send", lambda content, buffers=None: told.append(content["more"]))
     return told
+
+
+def launch(cockpit: Cockpit, run: FakeRun) -> None:
+    """Let a cockpit wait for the events of a run, without a thread."""
+    cockpit._run, cockpit._has_begun, cockpit._track = run, False, FrameCollector(is_followed=True)
 
 
 def test_a_recording_opens_on_its_last_batch_and_has_a_picture_of_each(tmp_path):
@@ -118,21 +125,22 @@ def test_a_live_run_sends_what_is_new_and_nothing_twice(monkeypatch):
     assert ended.is_set() and cockpit.error is None and told[-1]["state"] == "ended"
     assert [f["batch"] for more in told for f in more["frames"]] == [1, 2, 3]
     assert [b for more in told for b in more["hosts"]["batch"]] == [1, 2, 3]
-    assert cockpit.page == recorded_page(MIGRATION, is_own=True), "who looks later sees all"
+    assert cockpit.page == fold_recording(MIGRATION, is_own=True).make_page(), (
+        "who looks later sees all"
+    )
     assert cockpit.events == MIGRATION
 
 
 def test_what_was_seen_before_stays_until_there_is_a_batch(monkeypatch):
     cockpit, run = Cockpit(MIGRATION), FakeRun(MIGRATION, shown=1)
     told = sent(cockpit, monkeypatch)
-    cockpit._showing = launched = LiveUpdater(cockpit, run)
+    launch(cockpit, run)
     before = cockpit.page["frames"]
     cockpit.mark_stale()
-    launched.send_new(fold_events(MIGRATION[:1]))
+    cockpit._show_events(MIGRATION[:1])
     assert told[-1]["state"] == cockpit.page["state"] == "earlier run"
     assert cockpit.page["frames"] == before and len(before) == 3
-    run.shown = 4
-    launched.send_new(fold_events(MIGRATION[:4]))
+    cockpit._show_events(MIGRATION[1:4])
     assert cockpit.page["state"] == "live" and len(cockpit.page["frames"]) == 1
     failing = Cockpit(MIGRATION)
     failing.follow(FakeRun(MIGRATION[:1], error=OSError("no"))).wait_for_end(60)
@@ -142,10 +150,10 @@ def test_what_was_seen_before_stays_until_there_is_a_batch(monkeypatch):
 def test_the_state_of_a_run_is_said(monkeypatch):
     cockpit, run = Cockpit(), FakeRun(MIGRATION, shown=4)
     told = sent(cockpit, monkeypatch)
-    cockpit._showing = showing_run = LiveUpdater(cockpit, run)
-    showing_run.send_new(fold_events(MIGRATION[:4]))
+    launch(cockpit, run)
+    cockpit._show_events(MIGRATION[:4])
     run.held = True
-    showing_run.send_new(fold_events(MIGRATION[:4]))
+    cockpit._show_events([])
     assert [more["state"] for more in told] == ["live", "paused"]
     assert recorded_page([make_start(clock="modelled"), *MIGRATION[1:]])["state"] == "modelled"
     assert Cockpit().page["frames"] == []
@@ -191,14 +199,14 @@ def test_what_was_simulated_for_one_run_is_not_drawn_beside_another(monkeypatch)
     cockpit._imagining.join(10)
     assert told == [] and "StaticGrid" not in str(cockpit.page["timeline"])
     line = cockpit.page["timeline"]
-    cockpit._showing = LiveUpdater(cockpit, FakeRun(MIGRATION, shown=1))
+    launch(cockpit, FakeRun(MIGRATION, shown=1))
     cockpit._handle_browser_message(None, what, [])
     cockpit._imagining.join(10)
     assert (
         "this is an earlier run; ask again" in told[-1]["what_if_message"]
         and told[-1]["timeline"] == line
     )
-    cockpit._showing.start()
+    cockpit._show_batches("live")
     assert cockpit.page["what_if_message"] == ""
 
 
@@ -220,7 +228,7 @@ def test_a_query_that_is_clicked_says_what_serves_it(monkeypatch):
     monkeypatch.setattr(cockpit, "send", lambda content, buffers=None: told.append(content))
     for asked in ({"query": "near", "batch": 2}, {"query": "far", "batch": 2}, {"query": "near"}):
         cockpit._handle_browser_message(None, {"inspect": asked}, [])
-    cockpit.wait_for_touches(30)
+    cockpit._touching.submit(lambda: None).result(30)
     first, unknown, nowhere = (each["inspected"] for each in told)
     assert first.splitlines()[:2] == [
         "query near after batch 2",

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from html import escape
 from typing import Any, Protocol, runtime_checkable
 
-from braid.core.run_events import count_event_numbers
+from braid.core.run_events import RunEnded, count_event_numbers
 from braid.util.error_summary import summarize_error
-
-from braid_widgets.base.progress import input_batches
-from braid_widgets.base.run_view import RunView, fold_events
-from braid_widgets.base.time_left import TimeLeftEstimator
 
 INTERVAL = 0.2
 """Seconds between two polls of a run."""
@@ -38,32 +34,30 @@ def is_paused(run: ObservableRun) -> bool:
     return bool(getattr(run, "isPaused", False))
 
 
-class EventPump:
-    """Folds the events of a live run into its view state and shows it if anything is new."""
+def read_new_events(
+    run: ObservableRun, wait: Callable[[], Any] = lambda: None
+) -> Iterator[list[Any] | None]:
+    """Yield the new events of a run at each poll until it has ended; None if nothing is new.
 
-    def __init__(self, run: ObservableRun, show: Callable[[RunView], Any]) -> None:
-        self.run, self.show = run, show
-        self.scene, self.cursor = RunView(pace=TimeLeftEstimator()), 0
-        self.paused = False
-
-    def process_new(self) -> bool:
-        """Process new events; return whether more may come."""
-        active = self.run.isActive
-        new = self.run.events(since=self.cursor)
-        self.cursor += count_event_numbers(new)
-        paused, self.paused = self.paused, is_paused(self.run)
-        if new or paused != self.paused:
-            fold_events(new, self.scene)
-            if self.scene.pace is not None and self.scene.last is not None:
-                self.scene.pace.note_batches(input_batches(self.scene))
-            self.show(self.scene)
-        return active and self.scene.end is None
+    A pause is new too, even without an event. ``wait`` is called between polls.
+    """
+    cursor, was_paused, is_over = 0, False, False
+    while not is_over:
+        is_over = not run.isActive
+        new = run.events(since=cursor)
+        cursor += count_event_numbers(new)
+        is_over = is_over or any(isinstance(event, RunEnded) for event in new)
+        paused = is_paused(run)
+        yield new if new or paused != was_paused else None
+        was_paused = paused
+        if not is_over:
+            wait()
 
 
 class RunFollower:
     """A thread that follows a run from its start and ends with the run.
 
-    - ``show``: called with the view state if anything is new.
+    - ``show``: called with the new events if anything is new.
     - ``interval``: minimum seconds between two calls of ``show``.
     - ``ended``: called once with the error that made the run or the view fail, or None.
     """
@@ -71,15 +65,13 @@ class RunFollower:
     def __init__(
         self,
         run: ObservableRun,
-        show: Callable[[RunView], Any],
+        show: Callable[[list[Any]], Any],
         ended: Callable[[BaseException | None], Any],
         interval: float = INTERVAL,
     ) -> None:
+        self._run, self._show, self._ended, self._interval = run, show, ended, interval
         self._halt = threading.Event()
-        work = (EventPump(run, show), ended, interval)
-        self._thread = threading.Thread(
-            target=self._poll_run, args=work, name="braid-follower", daemon=True
-        )
+        self._thread = threading.Thread(None, self._poll_run, "braid-follower", daemon=True)
         self._thread.start()
 
     @property
@@ -97,18 +89,18 @@ class RunFollower:
         if self._thread is not threading.current_thread():
             self._thread.join(timeout)
 
-    def _poll_run(
-        self, pump: EventPump, ended: Callable[[BaseException | None], Any], interval: float
-    ) -> None:
+    def _poll_run(self) -> None:
         error: BaseException | None
         try:
-            while pump.process_new():
-                if self._halt.wait(interval):
+            for new in read_new_events(self._run, lambda: self._halt.wait(self._interval)):
+                if self._halt.is_set():
                     return
-            error = pump.run.exception()
+                if new is not None:
+                    self._show(new)
+            error = self._run.exception()
         except Exception as failure:
             error = failure
-        ended(error)
+        self._ended(error)
 
 
 def error_html(error: BaseException) -> str:

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from typing import Any, NotRequired, TypedDict
 
 from braid.core.plan_sentences import format_count
 from braid.core.run_diagnosis import diagnose_run
-from braid.core.run_events import (
-    BatchCommitted,
-    BatchShed,
-    QueryAdded,
-    QueryRemoved,
-    RunEnded,
-    RunStarted,
-)
+from braid.core.run_events import BatchCommitted, BatchShed, RunStarted
 from braid.core.run_record import BATCHES, RunRecord
 from braid.run_touches import Touch
-from braid.util.durations import UNITS, format_duration
+from braid.util.durations import format_duration
 
 from braid_widgets.base.block_map import BlockMapFrame
 from braid_widgets.base.columnar import Columns
 from braid_widgets.base.key_figures import KeyFigure
-from braid_widgets.base.progress import FINISHING, is_finishing
+from braid_widgets.base.progress_line import FINISHING, format_time_left
 from braid_widgets.base.run_view import HISTORY, RunView
 from braid_widgets.base.state_maps import StateMap, choose_map
 from braid_widgets.base.text import MODELLED
@@ -31,7 +24,7 @@ from braid_widgets.base.track_records import Series, Track
 from braid_widgets.cockpit.answer_flow import AnswerCollector, AnswerFlow
 from braid_widgets.cockpit.condition_flow import BatchFlow, make_flow
 from braid_widgets.cockpit.decision_flags import Annotation, FlagCollector
-from braid_widgets.cockpit.key_figures import SheddingTotals, strip_figures
+from braid_widgets.cockpit.key_figures import make_key_figures
 from braid_widgets.cockpit.tracks import TimelineFrame, make_timeline
 from braid_widgets.cockpit.verdict import Verdict, VerdictTracker
 from braid_widgets.diffusion.segment_map import SegmentsFrame
@@ -44,15 +37,15 @@ from braid_widgets.shedding.shedding_map import SheddingFrame
 from braid_widgets.slices.age_map import AgesFrame
 from braid_widgets.theta.grid_map import GridFrame
 
-_COUNTS = (
-    "stored_tuples",
-    "received_tuples",
-    "compared_pairs",
-    "skipped_pairs",
-    "migrated_tuples",
-    "results",
-)
-MEASURES = ("stored", "received", "compared", "shed", "moved", "results", "busy", "waits")
+_COUNTS = {
+    "stored": "stored_tuples",
+    "received": "received_tuples",
+    "compared": "compared_pairs",
+    "shed": "skipped_pairs",
+    "moved": "migrated_tuples",
+    "results": "results",
+}
+MEASURES = (*_COUNTS, "busy", "waits")
 """Measures of the rows of hosts over time; one is shown at a time.
 
 ``busy`` and ``waits`` are seconds, present only if they were measured or modelled. ``shed`` counts
@@ -142,29 +135,27 @@ class LinkedViewsPage(TypedDict):
 
 
 class FrameCollector:
-    """Folds in events in order and collects a frame for each batch.
+    """Folds in events in order and collects the frames and the rows of the latest batches.
 
-    ``frames`` and ``rows`` are those of the batches since they were last taken; the cockpit stores
-    them.
+    ``is_followed``: whether the run is or was followed here; one that is only read is "recorded".
     """
 
-    def __init__(self) -> None:
-        self.scene, self.shed_totals = RunView(), SheddingTotals()
-        self.deciding, self.pace = FlagCollector(), VerdictTracker()
-        self.answers = AnswerCollector()
+    def __init__(self, is_followed: bool = False) -> None:
+        self.scene, self.is_followed = RunView(), is_followed
+        self._found_results = self._estimated_results = 0.0
+        self.deciding, self.verdicts = FlagCollector(), VerdictTracker(self.scene)
+        self.answers = AnswerCollector(self.scene)
         self._hub = HubTranslator()
         self.map: StateMap | None = None
-        self.frames: list[BatchFrame] = []
-        self.rows: deque[tuple[int, list[list[float]]]] = deque(maxlen=HISTORY)
+        self.frames: deque[BatchFrame] = deque(maxlen=HISTORY)
+        self._rows: deque[tuple[int, list[list[float]]]] = deque(maxlen=HISTORY)
         self._commits: deque[BatchCommitted] = deque(maxlen=BATCHES + 1)
         self.baselines: list[Series] = []
         self._tops: dict[str, float] = {}
-        self._windows: dict[str, int] = {}
         self.offers: list[str] = []
         self.what_if_message = ""
         self.touches: list[Touch] = []
         self._waiting: list[Any] = []
-        self._harvested: BatchShed | None = None
 
     def apply_events(self, events: Iterable[Any], draw: bool = True) -> None:
         """Fold in events of a run or a hub; without ``draw`` the batches get no frame."""
@@ -173,19 +164,18 @@ class FrameCollector:
             if isinstance(event, BatchCommitted):
                 self._record_commit(event, draw)
 
+    @property
+    def last_batch(self) -> int:
+        """Return the number of the last batch, from 1; 0 before it."""
+        return self.scene.last.batch + 1 if self.scene.last else 0
+
     def _apply_event(self, event: Any) -> None:
         self.scene.apply_event(event)
         self._waiting.append(event)
         if self.map is not None or isinstance(event, BatchCommitted):
             self._update_state_map()
-        if isinstance(event, BatchShed):
-            self._harvested = event
-        if isinstance(event, QueryAdded):
-            self._windows[event.name] = max(event.windows.values(), default=0)
-        if isinstance(event, QueryRemoved):
-            self._windows.pop(event.name, None)
         self.deciding.apply_event(event)
-        self.pace.apply_event(event)
+        self.verdicts.apply_event(event)
         self.answers.apply_event(event)
 
     def _update_state_map(self) -> None:
@@ -198,27 +188,46 @@ class FrameCollector:
         self._waiting = []
 
     def _record_commit(self, event: BatchCommitted, draw: bool) -> None:
-        if self._harvested is not None and self._harvested.batch == event.batch:
-            self.shed_totals.add_batch(self._harvested, event.results)
-        self.rows.append((event.batch + 1, _make_host_measures(event)))
+        shed = self.scene.find_latest(BatchShed)
+        if shed is not None and shed.batch == event.batch:
+            self._found_results += event.results
+            self._estimated_results += shed.estimated_results
+        self._rows.append((self.last_batch, _make_host_measures(event)))
         self._commits.append(event)
         if draw:
             self.frames.append(self.make_frame())
 
+    @property
+    def state(self) -> str:
+        """Return the state of the run in one word."""
+        if self.scene.is_modelled:
+            return "modelled"
+        if not self.is_followed:
+            return "recorded"
+        if self.scene.end is None:
+            return "live"
+        return "failed" if self.scene.end.outcome == "failed" else "ended"
+
     def make_frame(self) -> BatchFrame:
         """Return the frame after the last commit."""
         assert self.scene.last is not None and self.map is not None
+        figures = make_key_figures(self.scene, self._estimate_recall(), self.map.make_key_figure())
         return {
-            "batch": self.scene.last.batch + 1,
+            "batch": self.last_batch,
             "title": run_title(self.scene),
-            "key_figures": Columns.from_records(
-                KeyFigure, strip_figures(self.scene, self.shed_totals, self.map.make_key_figure())
-            ),
-            "verdict": self.pace.verdict,
+            "key_figures": Columns.from_records(KeyFigure, figures),
+            "verdict": self.verdicts.verdict,
             "flow": make_flow(self.scene.start, self.scene.last),
             "answers": self.answers.list_flows(),
             "state_map": {self.map.name: self.map.make_frame()},  # type: ignore[misc]
         }
+
+    def _estimate_recall(self) -> float | None:
+        """Return the share of all results that was produced, as estimated from weights."""
+        if self.scene.find_latest(BatchShed) is None:
+            return None
+        estimated = self._estimated_results
+        return min(1.0, self._found_results / estimated) if estimated else 1.0
 
     def _list_own_tracks(self) -> list[Track]:
         """Return the tracks of the answers, if there are any, and else of the map."""
@@ -226,8 +235,8 @@ class FrameCollector:
 
     def host_rows(self, since: int = 0) -> HostRows:
         """Return the activity of each host in the batches after ``since``."""
-        rows = [(batch, values) for batch, values in self.rows if batch > since]
-        names = [n for k, n in enumerate(MEASURES) if any(any(v[k]) for _, v in self.rows)]
+        rows = [(batch, values) for batch, values in self._rows if batch > since]
+        names = [n for k, n in enumerate(MEASURES) if any(any(v[k]) for _, v in self._rows)]
         measures = [MEASURES.index(n) for n in names]
         return {
             "batch": [batch for batch, _ in rows],
@@ -240,28 +249,29 @@ class FrameCollector:
         if self.scene.start is None or _is_hub(self.scene):
             return []
         findings = diagnose_run(RunRecord.from_events(self.scene.start, [*self._commits]))
-        texts = (f"{each.level}: {each.sentence}; {each.remedy}" for each in findings)
         return [
-            {"batch": each.batch + 1, "text": text}
-            for each, text in zip(findings, texts, strict=True)
+            {"batch": f.batch + 1, "text": f"{f.level}: {f.sentence}; {f.remedy}"} for f in findings
         ]
 
-    def page_fields(
-        self, state: str, left: float | None = None, lag: float | None = None
-    ) -> dict[str, Any]:
-        """Return the fields of a page other than frames and hosts."""
+    def make_page(self, state: str = "", since: int = 0, lag: float | None = None) -> CockpitPage:
+        """Return everything that the browser needs to show a run.
+
+        - ``state``: shown in place of ``self.state``.
+        - ``since``: only frames and rows of hosts of later batches are included.
+        - ``lag``: seconds since the last commit, if it is known when that was.
+        """
         return {
-            "state": state,
+            "state": state or self.state,
             "name": join_names(self.scene),
             "condition": self.scene.start.condition if self.scene.start else "",
-            "note": run_note(self.scene, list(self._windows.values())),
-            "seconds_left": ""
-            if left is None
-            else f"{format_duration(round(left) * UNITS['second'])} left",
+            "note": run_note(self.scene),
+            "seconds_left": "" if lag is None else format_time_left(self.scene),
             "seconds_since_commit": None if self.scene.end is not None else lag,
+            "frames": [frame for frame in self.frames if frame["batch"] > since],
             "timeline": make_timeline(
                 self.scene, self.baselines, self._tops, self._list_own_tracks()
             ),
+            "hosts": self.host_rows(since),
             "annotations": list(self.deciding.flags),
             "symptoms": self._list_symptoms(),
             "what_if_placements": self.offers,
@@ -275,7 +285,7 @@ def _make_host_measures(event: BatchCommitted) -> list[list[float]]:
     hosts = event.host_metrics
     slowest = max((h.seconds for h in hosts), default=0.0)
     busy = [round(h.seconds, 4) for h in hosts]
-    counts = ([getattr(h, name) for h in hosts] for name in _COUNTS)
+    counts = ([getattr(h, name) for h in hosts] for name in _COUNTS.values())
     return [*counts, busy, [round(slowest - h.seconds, 4) for h in hosts]]
 
 
@@ -301,11 +311,8 @@ def run_title(scene: RunView) -> str:
     return f"batch {number:,}{of} · {joined}"
 
 
-def run_note(scene: RunView, query_windows: Sequence[int] = ()) -> str:
-    """Return the placement, its hosts and windows, and the origin of the figures.
-
-    ``query_windows``: longest window of each query of a shared run, in microseconds.
-    """
+def run_note(scene: RunView) -> str:
+    """Return the placement, its hosts and windows, and the origin of the figures."""
     start = scene.start
     if start is None:
         return ""
@@ -313,44 +320,18 @@ def run_note(scene: RunView, query_windows: Sequence[int] = ()) -> str:
     windows = ", ".join(f"{a} {w}" for a, w in start.windows.items()) or "full history"
     if _is_hub(scene):
         windows = "windows of each query"
-    elif query_windows:
-        count = f"{len(query_windows)} {'query' if len(query_windows) == 1 else 'queries'}"
-        windows = f"windows of {count}, up to {format_duration(max(query_windows))}"
-    origin = MODELLED if scene.is_modelled else "measured"
-    ended = f" · {scene.end.outcome}" if scene.end else ""
-    failed = f": {scene.end.error}" if scene.end and scene.end.error else ""
-    ended = f" · {FINISHING}" if is_finishing(scene) else ended
-    some = format_count(hosts, "node" if _is_hub(scene) else "host")
-    condition = f" · {start.condition}" if start.condition else ""
-    retained = (
-        f" · events are kept from batch {scene.first_retained_batch + 1:,} on"
-        if scene.first_retained_batch
-        else ""
+    elif scene.queries:
+        longest = max(max(q.windows.values(), default=0) for q in scene.queries.values())
+        count = f"{len(scene.queries)} {'query' if len(scene.queries) == 1 else 'queries'}"
+        windows = f"windows of {count}, up to {format_duration(longest)}"
+    since = scene.first_retained_batch + 1
+    ends = (scene.end.outcome, scene.end.error) if scene.end else ()
+    parts = (
+        f"{start.placement}, {format_count(hosts, 'node' if _is_hub(scene) else 'host')}",
+        start.condition,
+        windows,
+        MODELLED if scene.is_modelled else "measured",
+        f"events are kept from batch {since:,} on" if since > 1 else "",
+        FINISHING if scene.is_finishing else ": ".join(filter(None, ends)),
     )
-    return f"{start.placement}, {some}{condition} · {windows} · {origin}{retained}{ended}{failed}"
-
-
-def run_state(scene: RunView, is_followed: bool) -> str:
-    """Return the state of a run.
-
-    ``is_followed``: whether it is or was followed here; a run that is only read is "recorded".
-    """
-    if scene.is_modelled:
-        return "modelled"
-    if not is_followed:
-        return "recorded"
-    if not isinstance(scene.end, RunEnded):
-        return "live"
-    return "failed" if scene.end.outcome == "failed" else "ended"
-
-
-def make_page(
-    track: FrameCollector,
-    frames: Sequence[BatchFrame],
-    state: str,
-    left: float | None = None,
-    lag: float | None = None,
-) -> CockpitPage:
-    """Return everything that the browser needs to show a run."""
-    rest: Mapping[str, Any] = track.page_fields(state, left, lag)
-    return {"frames": list(frames), "hosts": track.host_rows(), **rest}  # type: ignore[typeddict-item]
+    return " · ".join(filter(None, parts))

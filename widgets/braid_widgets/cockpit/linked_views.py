@@ -7,12 +7,12 @@ from typing import Any
 
 import anywidget
 import traitlets
-from braid.core.run_events import BatchCommitted
 
 from braid_widgets.base.player import embed_data, read_bundle
 from braid_widgets.base.track_records import Series, Track, make_track
-from braid_widgets.cockpit.frames import CockpitPage, LinkedViewsPage
-from braid_widgets.cockpit.page import CSS, page_text, recorded_page
+from braid_widgets.cockpit.decision_flags import Annotation
+from braid_widgets.cockpit.frames import CockpitPage, FrameCollector, LinkedViewsPage
+from braid_widgets.cockpit.page import CSS, fold_recording, page_text
 
 MOST_RUNS = 4
 """Maximum number of runs side by side."""
@@ -52,33 +52,38 @@ class LinkedViews(anywidget.AnyWidget):
 def _make_page(runs: Mapping[str, Iterable[Any]]) -> LinkedViewsPage:
     if not 1 <= len(runs) <= MOST_RUNS:
         raise ValueError(f"{len(runs)} runs are given; from 1 to {MOST_RUNS} stand side by side")
-    events = {name: list(happened) for name, happened in runs.items()}
-    pages = [recorded_page(happened, FRAMES) for happened in events.values()]
+    folds = {name: fold_recording(happened, FRAMES) for name, happened in runs.items()}
+    pages = [fold.make_page() for fold in folds.values()]
     return {
-        "names": list(events),
+        "names": list(runs),
         "pages": pages,
-        "timeline_page": _make_shared_timeline(events, pages),
+        "timeline_page": _make_shared_timeline(folds, pages),
     }
 
 
-def _make_shared_timeline(events: Mapping[str, list[Any]], pages: list[CockpitPage]) -> CockpitPage:
+def _make_shared_timeline(
+    folds: Mapping[str, FrameCollector], pages: list[CockpitPage]
+) -> CockpitPage:
     """Return one timeline: a track per run on a common scale, and the decisions of all runs."""
-    fullest = {name: _find_max_stored_tuples(happened) for name, happened in events.items()}
-    most = max((max(held.values(), default=0.0) for held in fullest.values()), default=0.0)
+    points = {
+        name: {p.batch + 1: float(p.ilf_max) for p in fold.scene.points}
+        for name, fold in folds.items()
+    }
+    most = max((rows for held in points.values() for rows in held.values()), default=0.0)
     longest = max((page["timeline"] for page in pages), key=lambda line: line["last"])
-    batches = sorted({number for page in pages for number in page["timeline"]["batch"]})
-    tracks = [_make_track(name, batches, held, most) for name, held in fullest.items()]
-    flags = [
+    batches = sorted({number for held in points.values() for number in held})
+    tracks = [_make_track(name, batches, held, most) for name, held in points.items()]
+    flags: list[Annotation] = [
         {**flag, "text": f"{name}: {flag['text']}"}
-        for name, page in zip(events, pages, strict=True)
-        for flag in page["annotations"]
+        for name, fold in folds.items()
+        for flag in fold.deciding.flags
     ]
     return {
         **pages[0],
         "frames": [],
         "timeline": {**longest, "batch": batches, "tracks": tracks},
         "hosts": {"batch": [], "names": [], "values": []},
-        "annotations": flags,  # type: ignore[typeddict-item]
+        "annotations": flags,
     }
 
 
@@ -87,12 +92,3 @@ def _make_track(name: str, batches: list[int], held: Mapping[int, float], top: f
     series: Series = {"name": name, "role": "main", "batch": batches, "values": rows}
     track = make_track(f"{name}: rows, fullest host", "lines", "rows", [series], None)
     return {**track, "top": top}
-
-
-def _find_max_stored_tuples(events: list[Any]) -> dict[int, float]:
-    """Return the tuples on the fullest host, by batch number from 1."""
-    commits = [e for e in events if isinstance(e, BatchCommitted)]
-    return {
-        e.batch + 1: float(max((h.stored_tuples for h in e.host_metrics), default=0))
-        for e in commits
-    }

@@ -9,14 +9,13 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from braid.core.event_jsonl import read_events
-from braid.core.run_events import BatchCommitted
+from braid.core.event_jsonl import EventTail
 from braid.util.validation import check_page_file
 
 from braid_widgets.base.charts import save_page
 from braid_widgets.base.player import embed_data, read_bundle, read_styles, thin
-from braid_widgets.cockpit.frames import CockpitPage, FrameCollector, make_page, run_state
-from braid_widgets.reuse.hub_run import HubTranslator, get_batch_number
+from braid_widgets.cockpit.frames import CockpitPage, FrameCollector
+from braid_widgets.reuse.hub_run import get_batch_number
 
 FRAMES = 200
 """Maximum number of frames of a page; batches of longer runs are thinned out."""
@@ -29,19 +28,24 @@ HEAD = (
 CSS = read_styles("stage.css", "film.css", "palette.css", "cockpit.css")
 
 
-def recorded_page(events: Iterable[Any], most: int = FRAMES, is_own: bool = False) -> CockpitPage:
-    """Return the page of a run from its events, with at most ``most`` frames.
+def fold_recording(
+    events: Iterable[Any], most: int = FRAMES, is_own: bool = False
+) -> FrameCollector:
+    """Return the fold of a run's events, with at most ``most`` frames.
 
     ``is_own``: whether the run was started here; else it is a recording.
     """
-    happened, track = list(events), FrameCollector()
-    numbers = [
-        e.batch for e in HubTranslator().translate_events(happened) if isinstance(e, BatchCommitted)
-    ]
+    happened, track = list(events), FrameCollector(is_own)
+    numbers = [n for event in happened if (n := get_batch_number(event)) is not None]
     drawn = set(thin(numbers, most))
     for event in happened:
         track.apply_events([event], get_batch_number(event) in drawn)
-    return make_page(track, track.frames, run_state(track.scene, is_own))
+    return track
+
+
+def recorded_page(events: Iterable[Any], most: int = FRAMES) -> CockpitPage:
+    """Return the page of a run from its events, with at most ``most`` frames."""
+    return fold_recording(events, most).make_page()
 
 
 def page_html(shown: CockpitPage, more: str = "", plays: bool = False) -> str:
@@ -115,5 +119,5 @@ def save_run_page(
 
 
 def load_events(source: Iterable[Any] | str | Path) -> list[Any]:
-    """Return the given events, or those of a .jsonl file."""
-    return read_events(source) if isinstance(source, (str, Path)) else list(source)
+    """Return the given events, or those of a run folder or a recording."""
+    return EventTail(source).read_new() if isinstance(source, (str, Path)) else list(source)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import threading
 from collections.abc import Callable
+from functools import partial
 from hmac import compare_digest
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,20 +19,14 @@ from braid.core.run_events import RunStarted
 from braid.util.validation import format_value, read_natural
 
 from braid_widgets.base.player import thin
-from braid_widgets.base.run_view import HISTORY
-from braid_widgets.base.time_left import TimeLeftEstimator
-from braid_widgets.cockpit.frames import (
-    BatchFrame,
-    CockpitPage,
-    FrameCollector,
-    make_page,
-    run_state,
-)
+from braid_widgets.cockpit.frames import CockpitPage, FrameCollector
 from braid_widgets.cockpit.page import FRAMES, HEAD, hash_script, page_html
 
 LOOPBACK = "127.0.0.1"
 NAMES = (LOOPBACK, "localhost", "::1")
 """Host names that are always this machine."""
+_OWN_HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d+)?", re.IGNORECASE)
+"""The host of a request to one of them, with or without a port."""
 TIMEOUT = 30
 """Seconds after which a silent connection is closed."""
 MOST_CONNECTIONS = 32
@@ -55,45 +51,19 @@ class ServedRun:
 
     def __init__(self, path: str | Path) -> None:
         self.tail, self.gate = EventTail(path), threading.Lock()
-        self.track, self.pace = FrameCollector(), TimeLeftEstimator()
-        self.frames: list[BatchFrame] = []
+        self.track = FrameCollector(is_followed=True)
 
     def page_since(self, since: int = 0) -> CockpitPage:
         """Return the current page with the frames and hosts of the batches after ``since`` (from
         1).
         """
         with self.gate:
-            self._read_new_events()
-            scene = self.track.scene
-            state = run_state(scene, is_followed=True)
-            page = make_page(
-                self.track,
-                self.frames,
-                state,
-                self._estimate_seconds_left(),
-                self.tail.seconds_since_write(),
-            )
-        fresh = [frame for frame in page["frames"] if frame["batch"] > since]
-        return {
-            **page,
-            "frames": thin(fresh, FRAMES),
-            "hosts": self.track.host_rows(since),
-        }
-
-    def _read_new_events(self) -> None:
-        events = self.tail.read_new()
-        if any(isinstance(e, RunStarted) for e in events) and self.track.scene.start is not None:
-            self.track, self.frames = FrameCollector(), []
-        self.track.frames = []
-        self.track.apply_events(events)
-        self.frames = [*self.frames, *self.track.frames][-HISTORY:]
-        self.pace.note_batches(self.frames[-1]["batch"] if self.frames else 0)
-
-    def _estimate_seconds_left(self) -> float | None:
-        scene = self.track.scene
-        if scene.start is None or scene.start.planned_batches is None or scene.end is not None:
-            return None
-        return self.pace.seconds_left(scene.start.planned_batches + scene.changes)
+            events = self.tail.read_new()
+            if any(isinstance(e, RunStarted) for e in events) and self.track.scene.start:
+                self.track = FrameCollector(is_followed=True)
+            self.track.apply_events(events)
+            page = self.track.make_page(since=since, lag=self.tail.seconds_since_write())
+        return {**page, "frames": thin(page["frames"], FRAMES)}
 
 
 def _make_handler_class(served: ServedRun, token: str) -> type[BaseHTTPRequestHandler]:
@@ -109,7 +79,7 @@ def _make_handler_class(served: ServedRun, token: str) -> type[BaseHTTPRequestHa
             address = urlsplit(self.path)
             query = parse_qs(address.query)
             given = query.get("token", [""])[0]
-            if not _is_loopback(self.headers.get("Host", "")):
+            if not _OWN_HOST.fullmatch(self.headers.get("Host", "")):
                 self._answer(403, "text/plain", f"the host must be one of {', '.join(NAMES)}")
             elif not compare_digest(given.encode(), token.encode()):
                 self._answer(403, "text/plain", "the address lacks the token that was printed")
@@ -155,14 +125,6 @@ def _make_handler_class(served: ServedRun, token: str) -> type[BaseHTTPRequestHa
     return Handler
 
 
-def _is_loopback(host: str) -> bool:
-    """Return whether a request's host, with or without a port, names this machine."""
-    try:
-        return urlsplit(f"//{host}").hostname in NAMES
-    except ValueError:
-        return False
-
-
 class CockpitServer(ThreadingHTTPServer):
     """An HTTP server with a thread per connection and at most ``MOST_CONNECTIONS`` at a time."""
 
@@ -172,16 +134,12 @@ class CockpitServer(ThreadingHTTPServer):
         self._free = threading.BoundedSemaphore(MOST_CONNECTIONS)
         super().__init__(address, handler)
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Start a connection's thread, or refuse it if there are too many."""
-        if self._free.acquire(blocking=False):
-            super().process_request(request, client_address)
-            return
-        request.sendall(b"HTTP/1.0 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n")
-        self.shutdown_request(request)
-
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Serve a connection and release its slot."""
+        """Serve a connection, or refuse it if there are too many."""
+        if not self._free.acquire(blocking=False):
+            request.sendall(b"HTTP/1.0 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n")
+            self.shutdown_request(request)
+            return
         try:
             super().process_request_thread(request, client_address)
         finally:
@@ -202,8 +160,7 @@ def make_server(path: str | Path, port: int = 0) -> tuple[CockpitServer, str]:
     return server, f"http://{LOOPBACK}:{server.server_port}/?token={token}"
 
 
-def _print_line(text: str) -> None:
-    print(text, flush=True)
+_print_line = partial(print, flush=True)
 
 
 def serve_forever(

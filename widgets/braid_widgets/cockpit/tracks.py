@@ -39,8 +39,10 @@ def make_timeline(
     points = list(scene.points)
     batches = [p.batch + 1 for p in points]
     limit = scene.start.interval_seconds if scene.start else None
-    tracks = [_make_seconds_track(points, batches, limit)] if _is_timed(points) else []
-    tracks = tracks or [_make_arrivals_track(points, batches)]
+    if any(p.seconds_by_phase for p in points):
+        tracks = [_make_seconds_track(points, batches, limit)]
+    else:
+        tracks = [_make_arrivals_track(points, batches)]
     lines = [track for track in more if track["kind"] != "heat"]
     tracks += lines
     if baselines or not lines:
@@ -52,18 +54,13 @@ def make_timeline(
     return {"batch": batches, "last": planned, "tracks": tracks}
 
 
-def _is_timed(points: Sequence[BatchFigures]) -> bool:
-    return any(p.seconds_by_phase for p in points)
-
-
 def _make_seconds_track(
     points: Sequence[BatchFigures], batches: list[int], limit: float | None
 ) -> Track:
+    nan = float("nan")
     series = [
-        make_series(
-            PHASE_NAMES[p], p, batches, [f.seconds_by_phase.get(p, float("nan")) for f in points]
-        )
-        for p in PHASES
+        make_series(name, phase, batches, [p.seconds_by_phase.get(phase, nan) for p in points])
+        for phase, name in PHASE_NAMES.items()
     ]
     return make_track("seconds a batch", "bars", "s", series, limit)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import anywidget
 import traitlets
-from braid.core.run_events import BatchCommitted, RunEnded, RunStarted, count_event_numbers
+from braid.core.run_events import BatchCommitted, RunStarted
 from braid.run_touches import apply_touch, list_touches
 from braid.util.error_summary import summarize_error
 from IPython.display import HTML, display
@@ -18,19 +19,11 @@ from IPython.display import HTML, display
 from braid_widgets.base.interactivity import is_headless
 from braid_widgets.base.live_updates import INTERVAL, ObservableRun, RunFollower, is_paused
 from braid_widgets.base.player import read_bundle, thin
-from braid_widgets.base.run_view import HISTORY, RunView
 from braid_widgets.base.static_fallback import StaticFallback
-from braid_widgets.base.time_left import TimeLeftEstimator
+from braid_widgets.base.track_records import make_series
 from braid_widgets.cockpit import block_details
-from braid_widgets.cockpit.frames import (
-    BatchFrame,
-    CockpitPage,
-    FrameCollector,
-    make_page,
-    run_state,
-)
-from braid_widgets.cockpit.page import CSS, FRAMES, load_events, page_html, recorded_page
-from braid_widgets.reuse.hub_run import get_batch_number
+from braid_widgets.cockpit.frames import FrameCollector
+from braid_widgets.cockpit.page import CSS, FRAMES, fold_recording, load_events, page_html
 from braid_widgets.reuse.query_details import describe_live_query
 from braid_widgets.slices import query_details
 
@@ -48,8 +41,9 @@ class Cockpit(anywidget.AnyWidget):
     """A widget that shows a run: events, or the path of a .jsonl file. It opens on the last batch.
 
     ``follow`` replaces a recording by a live run. Only new data is sent to the browser, which keeps
-    the rest, so every batch can be viewed while the run is active. ``events`` are the events shown;
-    ``error`` is the error of the run or the view.
+    the rest, so every batch can be viewed while the run is active; ``page`` is complete, for
+    browsers that connect later. ``events`` are the events shown; ``error`` is the error of the run
+    or the view.
     """
 
     _esm = read_bundle("cockpit")
@@ -65,38 +59,38 @@ class Cockpit(anywidget.AnyWidget):
         is_followed: bool = False,
     ) -> None:
         """``is_followed``: whether the run was started here; else it is a recording."""
-        self.events, self.interval = load_events(source), interval
+        self.interval = interval
         self.error: BaseException | None = None
         self._follower: RunFollower | None = None
-        self._showing: LiveUpdater | None = None
-        self._folded: FrameCollector | None = None
         self._fallbacks: list[StaticFallback] = []
         self._imagine, self._offers = imagine, offers
         self._imagining: threading.Thread | None = None
         self._touching = ThreadPoolExecutor(1, "braid-touches")
         self._gate = threading.RLock()
-        shown = self._with_what_if_placements(recorded_page(self.events, is_own=is_followed))
-        super().__init__(page=dict(shown))
+        super().__init__(page=self._fold_run(source, is_followed))
         self.on_msg(self._handle_browser_message)
 
     def load_run(self, source: Iterable[Any] | str | Path) -> None:
         """Show another run."""
         self.stop_following()
+        self.page = self._fold_run(source)
+
+    def _fold_run(
+        self, source: Iterable[Any] | str | Path, is_followed: bool = False
+    ) -> dict[str, Any]:
+        """Fold another run, and return its page."""
         self.events = load_events(source)
-        self._showing = self._folded = None
-        self.page = dict(self._with_what_if_placements(recorded_page(self.events)))
+        self._run: ObservableRun | None = None
+        self._has_begun, self._committed_at = True, 0.0
+        self._track = fold_recording(self.events, is_own=is_followed)
+        self._offer_what_ifs()
+        return dict(self._track.make_page())
 
-    def _with_what_if_placements(self, page: CockpitPage) -> CockpitPage:
-        """Return the page with the placements for a what-if."""
-        start = next((e for e in self.events if isinstance(e, RunStarted)), None)
-        return {
-            **page,
-            "what_if_placements": [] if start is None else self.what_if_placements(start),
-        }
-
-    def what_if_placements(self, start: RunStarted) -> list[str]:
-        """Return the placements that a what-if can simulate."""
-        return [] if self._imagine is None else [*self._offers(start)]
+    def _offer_what_ifs(self) -> None:
+        """Add the placements that a what-if can simulate to the page of the run."""
+        start = self._track.scene.start
+        if start is not None and self._imagine is not None and not self._track.offers:
+            self._track.offers = [*self._offers(start)]
 
     def follow(
         self, run: ObservableRun, ended: Callable[[BaseException | None], Any] = lambda error: None
@@ -108,14 +102,15 @@ class Cockpit(anywidget.AnyWidget):
         """
         self.stop_following()
         self.error = None
-        self._showing = LiveUpdater(self, run)
+        self._run, self._has_begun = run, False
+        self._track = FrameCollector(is_followed=True)
         if self.page["frames"]:
             self.mark_stale()
         else:
-            self._showing.start()
+            self._show_batches("live")
         self._follower = RunFollower(
             run,
-            self._showing.send_new,
+            self._show_events,
             lambda error: self._finish_run(run, error, ended),
             self.interval,
         )
@@ -146,11 +141,39 @@ class Cockpit(anywidget.AnyWidget):
         except Exception as failure:
             error = error or failure
         self.error = error
-        assert self._showing is not None
-        self._showing.finish(error)
+        end = self._track.scene.end
+        note = "" if error is None or (end and end.error) else f" · {summarize_error(error)}"
+        state = "failed" if error is not None else self._track.state if end else "ended"
+        self._show_batches(state, self._track.last_batch, note)
         for static_view in self._fallbacks:
             static_view.refresh()
         ended(error)
+
+    def _show_events(self, events: list[Any]) -> None:
+        """Fold in new events of the followed run, and show them from the first batch on."""
+        assert self._run is not None
+        since = self._track.last_batch
+        self._track.apply_events(events)
+        if self._track.last_batch > since:
+            self._committed_at = time.monotonic()
+        if self._has_begun or self._track.frames or self._track.scene.end is not None:
+            is_held = self._track.state == "live" and is_paused(self._run)
+            self._show_batches("paused" if is_held else self._track.state, since)
+
+    def _show_batches(self, state: str, since: int = 0, note: str = "") -> None:
+        """Show the followed run, on a new page at first, and send what came after a batch."""
+        track, is_open = self._track, state in ("live", "paused")
+        self._offer_what_ifs()
+        track.touches = list_touches(self._run, track.scene.last) if is_open else []
+        lag = time.monotonic() - self._committed_at if track.last_batch else None
+        page = track.make_page(state, lag=lag)
+        page["note"] += note
+        if not self._has_begun:
+            hosts = track.host_rows(track.last_batch)
+            self._has_begun, self.page = True, {**page, "frames": [], "hosts": hosts}
+        self.page.update(page)
+        fresh = [frame for frame in page["frames"] if frame["batch"] > since]
+        self.send({"more": {**page, "frames": fresh, "hosts": track.host_rows(since)}})
 
     def draw_alternative(self, placement: str, hosts: int, since: int = 0) -> None:
         """Draw the simulated curve of another placement beside the run.
@@ -161,48 +184,24 @@ class Cockpit(anywidget.AnyWidget):
         """
         if self._imagine is None:
             raise ValueError("this view cannot simulate; braid.watch makes one that can")
-        if self._is_showing_previous_run:
+        if not self._has_begun:
             raise ValueError("this is an earlier run; ask again when the new one has a batch")
-        track, events = self._get_frame_collector(), self._get_events()
+        track, events = self._track, self._get_events()
         curve = self._imagine(events, placement, hosts, since - 1)
         with self._gate:
-            if track is not self._get_frame_collector():
+            if track is not self._track:
                 return  # another run is shown meanwhile
-            track.baselines = [g for g in track.baselines if g["name"] != f"{curve.name}, modelled"]
-            track.baselines.append(
-                {
-                    "name": f"{curve.name}, modelled",
-                    "role": "baseline",
-                    "batch": [b + 1 for b in curve.batch],
-                    "values": [float(n) for n in curve.max_host_tuples],
-                }
-            )
+            name, batches = f"{curve.name}, modelled", [number + 1 for number in curve.batch]
+            series = make_series(name, "baseline", batches, curve.max_host_tuples)
+            track.baselines = [*(g for g in track.baselines if g["name"] != name), series]
             last = [e for e in events if isinstance(e, BatchCommitted)][-1]
             track.what_if_message = curve.compare(last)
-        self._send_timeline()
-
-    @property
-    def _is_showing_previous_run(self) -> bool:
-        """Return whether the visible run is not yet the followed one."""
-        return self._showing is not None and not self._showing.begun
+        timeline = track.make_page()["timeline"]
+        self._send_page_update({"timeline": timeline, "what_if_message": track.what_if_message})
 
     def _get_events(self) -> list[Any]:
-        live = self._showing is not None and self._follower is not None
-        return self._showing.run.events() if live and self._showing else self.events
-
-    def _get_frame_collector(self) -> FrameCollector:
-        """Return the folded state of the visible run; a recording is folded on first use."""
-        if self._showing is not None:
-            return self._showing.track
-        if self._folded is None:
-            self._folded = FrameCollector()
-            self._folded.apply_events(self.events, draw=False)
-        return self._folded
-
-    def _send_timeline(self) -> None:
-        """Send the timeline with its baselines to the browser."""
-        rest = self._get_frame_collector().page_fields(self.page["state"])
-        self._send_page_update({name: rest[name] for name in ("timeline", "what_if_message")})
+        is_live = self._run is not None and self._follower is not None
+        return self._run.events() if is_live and self._run else self.events
 
     def _send_page_update(self, new: dict[str, Any]) -> None:
         """Send the changed fields of the page, other than frames, to the browser."""
@@ -225,25 +224,20 @@ class Cockpit(anywidget.AnyWidget):
                 self._send_details(place)
         if (touch := content.get("touch")) is not None:
             self._touching.submit(self._answer_touch, touch)
-        if (imagined := content.get("what_if")) is None:
-            return
-        call, given = self._answer_what_if, (imagined,)
-        self._imagining = threading.Thread(None, call, "braid-what-if", given, daemon=True)
-        self._imagining.start()
+        if (imagined := content.get("what_if")) is not None:
+            call, given = self._answer_what_if, (imagined,)
+            self._imagining = threading.Thread(None, call, "braid-what-if", given, daemon=True)
+            self._imagining.start()
 
     def _answer_touch(self, request: dict[str, Any]) -> None:
         """Change the followed run, and send a sentence about it."""
         try:
-            if self._showing is None or not self._is_following_run:
+            if self._run is None or not self._is_following_run:
                 raise RuntimeError("no run is active that could be changed; launch one")
-            text = apply_touch(self._showing.run, request)
+            text = apply_touch(self._run, request)
         except Exception as error:
             text = summarize_error(error)
         self.send({"touched": text})
-
-    def wait_for_touches(self, timeout: float | None = None) -> None:
-        """Wait until the requested changes of the run are done."""
-        self._touching.submit(lambda: None).result(timeout)
 
     def _send_details(self, place: dict[str, Any]) -> None:
         try:
@@ -259,9 +253,8 @@ class Cockpit(anywidget.AnyWidget):
         self.send({"inspected": text})
 
     def _describe_query(self, name: str, batch: int) -> str:
-        run = self._showing.run if self._showing is not None else None
-        if hasattr(run, "deployment"):
-            return describe_live_query(run, name)
+        if hasattr(self._run, "deployment"):
+            return describe_live_query(self._run, name)
         return query_details.describe_query(self._get_events(), name, batch)
 
     def _answer_what_if(self, imagined: dict[str, Any]) -> None:
@@ -270,15 +263,18 @@ class Cockpit(anywidget.AnyWidget):
                 str(imagined["placement"]), int(imagined["hosts"]), int(imagined["since"])
             )
         except (ValueError, KeyError, TypeError) as error:
-            if self._is_showing_previous_run:  # the details would be of the previous run
-                self._send_page_update({"what_if_message": summarize_error(error)})
-                return
-            self._get_frame_collector().what_if_message = summarize_error(error)
-            self._send_timeline()
+            text = summarize_error(error)
+            if self._has_begun:  # else it is about the previous run
+                self._track.what_if_message = text
+            self._send_page_update({"what_if_message": text})
 
     @property
     def _is_following_run(self) -> bool:
         return self._follower is not None and self._follower.is_active
+
+    @property
+    def _is_interactive(self) -> bool:
+        return self._is_following_run or self._imagine is not None
 
     def to_html(self, most: int = FRAMES) -> str:
         """Return the run as HTML that needs neither a kernel nor a network, with at most ``most``
@@ -296,7 +292,7 @@ class Cockpit(anywidget.AnyWidget):
         """Display the widget while a run is active, with its last picture for a saved notebook;
         else HTML.
         """
-        if is_headless() or not (self._is_following_run or self._imagine):
+        if is_headless() or not self._is_interactive:
             display(HTML(self.to_html()))  # type: ignore[no-untyped-call]
             return
         self.add_class("braid-live")
@@ -305,7 +301,7 @@ class Cockpit(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **options: Any) -> Any:
         """Return the widget if a user can interact with it, else only HTML."""
         plain = f"Cockpit({self.page['note']!r})"
-        if not (self._is_following_run or self._imagine):
+        if not self._is_interactive:
             return {"text/html": self.to_html(), "text/plain": plain}, {}
         shown = super()._repr_mimebundle_(**options)
         data, metadata = shown if isinstance(shown, tuple) else (shown, {})
@@ -324,77 +320,3 @@ class _Alive:
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         return self._cockpit._repr_mimebundle_(**options)
-
-
-class LiveUpdater:
-    """Shows a live run in a cockpit: it sends new data to the browser and extends the widget's
-    page.
-
-    The page is complete, for browsers that connect later.
-    """
-
-    def __init__(self, cockpit: Cockpit, run: ObservableRun) -> None:
-        self.cockpit, self.run = cockpit, run
-        self.track, self.pace = FrameCollector(), TimeLeftEstimator()
-        self.frames: list[BatchFrame] = []
-        self.taken, self.begun = 0, False
-
-    def start(self) -> None:
-        """Show the run in place of the previous one."""
-        self.begun = True
-        self.cockpit.page = dict(self.make_page("live"))
-
-    def send_new(self, scene: RunView) -> None:
-        """Fold in new events and send the changes."""
-        events = self.run.events(self.taken)
-        if not self.begun:
-            if not any(isinstance(e, RunEnded) or get_batch_number(e) is not None for e in events):
-                return
-            self.start()
-        self.taken += count_event_numbers(events)
-        since = self.frames[-1]["batch"] if self.frames else 0
-        self.track.frames = []
-        self.track.apply_events(events)
-        self.frames = [*self.frames, *self.track.frames][-HISTORY:]
-        self.pace.note_batches(self.frames[-1]["batch"] if self.frames else 0)
-        state = run_state(self.track.scene, is_followed=True)
-        self._send_update("paused" if state == "live" and is_paused(self.run) else state, since)
-
-    def finish(self, error: BaseException | None) -> None:
-        """Show that the run has ended or its view has failed."""
-        if not self.begun:
-            self.start()
-        end = self.track.scene.end
-        note = "" if error is None or (end and end.error) else f" · {summarize_error(error)}"
-        state = run_state(self.track.scene, is_followed=True) if end else "ended"
-        self._send_update("failed" if error is not None else state, 10**9, note)
-
-    def make_page(self, state: str) -> CockpitPage:
-        """Return the complete page."""
-        return make_page(
-            self.track,
-            self.frames,
-            state,
-            self._estimate_seconds_left(),
-            self.pace.seconds_since_batch(),
-        )
-
-    def _send_update(self, state: str, since: int, note: str = "") -> None:
-        if (start := self.track.scene.start) is not None and not self.track.offers:
-            self.track.offers = self.cockpit.what_if_placements(start)
-        is_open = state in ("live", "paused")
-        self.track.touches = list_touches(self.run, self.track.scene.last) if is_open else []
-        rest = self.track.page_fields(
-            state, self._estimate_seconds_left(), self.pace.seconds_since_batch()
-        )
-        rest["note"] += note
-        fresh = [frame for frame in self.frames if frame["batch"] > since]
-        self.cockpit.page.update({**rest, "frames": self.frames, "hosts": self.track.host_rows()})
-        more = {**rest, "frames": fresh, "hosts": self.track.host_rows(since)}
-        self.cockpit.send({"more": more})
-
-    def _estimate_seconds_left(self) -> float | None:
-        start = self.track.scene.start
-        if start is None or start.planned_batches is None or self.track.scene.end is not None:
-            return None
-        return self.pace.seconds_left(start.planned_batches + self.track.scene.changes)

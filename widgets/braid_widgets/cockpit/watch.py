@@ -7,8 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from braid.core.event_jsonl import EventTail
-
 from braid_widgets.base.live_updates import ObservableRun
 from braid_widgets.cockpit.alternative_placement import comparable_placements, simulate_alternative
 from braid_widgets.cockpit.view import Cockpit
@@ -29,8 +27,6 @@ def watch(run: ObservableRun | Iterable[Any] | str | Path) -> Cockpit:
     ValueError for a path that is neither a run folder nor a recording.
     """
     make_cockpit = partial(Cockpit, imagine=simulate_alternative, offers=comparable_placements)
-    if isinstance(run, (str, Path)):
-        return make_cockpit(EventTail(run).read_new())
     if not isinstance(run, ObservableRun):
         return make_cockpit(run)
     if not run.isActive:
