@@ -63,9 +63,15 @@ test("a run without end needs no more memory", () => {
   assert.deepEqual([whole.hosts.batch.length, whole.hosts.batch[0]], [KEPT, 2]);
 });
 
-test("measures that appear only now begin the hosts' rows anew", () => {
-  const hosts: HostRows = { batch: [3], names: ["stored", "moved"], values: [[[3], [1]]] };
-  assert.deepEqual(extend(page([1, 2]), page([3], { hosts })).hosts, hosts);
+test("measures that appear only now were 0 before", () => {
+  const hosts: HostRows = { batch: [3], names: ["moved", "stored"], values: [[[1], [3]]] };
+  const { batch, names, values } = extend(page([1, 2]), page([3], { hosts })).hosts;
+  assert.deepEqual([batch, names], [[1, 2, 3], hosts.names]);
+  assert.deepEqual(values, [
+    [[0], [1]],
+    [[0], [2]],
+    [[1], [3]],
+  ]);
 });
 
 test("a batch without a picture is shown by the one before", () => {

@@ -50,7 +50,7 @@ function makeNode(node: StepNode, frame: StepFrame, n: number): HTMLElement {
   const cell = make("div", `braid-cell${node.is_active ? " here" : ""}`, name);
   cell.dataset.key = node.name;
   const moves = frame.moves.filter(({ source, target }) => (target ?? source) === n);
-  const here = node.stored.flat().filter(({ is_new }) => is_new);
+  const here = [...node.stored.flat().filter(({ is_new }) => is_new), ...(node.queued ?? [])];
   const coming = moves
     .filter(({ what }) => !here.some(({ text }) => text === what.text))
     .map(({ what, target }) => ({ ...what, is_new: target !== null }));

@@ -12,15 +12,14 @@ export function extend(page: CockpitPage, more: CockpitPage): CockpitPage {
   const last = page.frames.at(-1)?.batch ?? 0;
   const frames = [...page.frames, ...more.frames.filter(({ batch }) => batch > last)];
   const { names, batch, values } = more.hosts;
-  const seen = page.hosts.batch.at(-1) ?? 0;
-  const known = batch.filter((each) => each <= seen).length;
-  const isSame = page.hosts.names.length === names.length;
-  const joined = <T>(old: T[], fresh: T[]) =>
-    [...(isSame ? old : []), ...fresh.slice(known)].slice(-KEPT);
+  const known = batch.filter((each) => each <= (page.hosts.batch.at(-1) ?? 0)).length;
+  const before = page.hosts.values.map((each) =>
+    names.map((name) => each[page.hosts.names.indexOf(name)] ?? each[0]?.map(() => 0) ?? []),
+  );
   const hosts = {
     names,
-    batch: joined(page.hosts.batch, batch),
-    values: joined(page.hosts.values, values),
+    batch: [...page.hosts.batch, ...batch.slice(known)].slice(-KEPT),
+    values: [...before, ...values.slice(known)].slice(-KEPT),
   };
   return scaled({ ...more, frames: frames.slice(-KEPT), hosts });
 }
