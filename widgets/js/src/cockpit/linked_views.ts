@@ -1,6 +1,6 @@
 // Runs side by side, in step: all of them show one batch of one time line.
 import type { BatchFrame, CockpitPage, LinkedViewsPage } from "../../frames.ts";
-import { add } from "../base/dom.ts";
+import { add, make } from "../base/dom.ts";
 import type { Theme } from "../base/theme.ts";
 import { MapPane } from "./maps.ts";
 import { scaled } from "./page.ts";
@@ -31,10 +31,9 @@ export function joined({ names, pages, timeline_page: page }: LinkedViewsPage): 
 export function makePanes(box: Element, theme: Theme, { names, pages }: LinkedViewsPage): Pane[] {
   box.replaceChildren();
   return pages.map((page, k) => {
-    const pane = add(box, "section");
-    add(pane, "div", "braid-title", names[k]);
-    add(pane, "div", "braid-note", page.note);
-    const facts = add(pane, "div", "braid-strip");
-    return { map: new MapPane(add(pane, "div", "braid-map"), theme), facts, page };
+    const [facts, map] = [make("div", "braid-strip"), make("div", "braid-map")];
+    const heads = [make("div", "braid-title", names[k]), make("div", "braid-note", page.note)];
+    add(box, "section", "", ...heads, facts, map);
+    return { map: new MapPane(map, theme), facts, page };
   });
 }

@@ -95,13 +95,12 @@ export class Tracks {
     Object.assign(this, { flags: page.annotations, batch, selected });
     const [first, last] = this.span;
     Object.assign(this.slider, { min: first, max: last, value: batch, ariaValueText: words });
-    this.labels.replaceChildren(make("div", "", "decisions"));
-    for (const track of this.tracks) {
-      const label = add(this.labels, "div", "", track.name);
+    const labels = this.tracks.map((track) => {
       const [, thing = "row"] = track.name.split(" by ");
-      if (track === heat) add(label, "span", "", several(track.series.length, thing));
-      else add(label, "b", "", said(track, batch));
-    }
+      const rows = make("span", "", several(track.series.length, thing));
+      return make("div", "", track.name, track === heat ? rows : make("b", "", said(track, batch)));
+    });
+    this.labels.replaceChildren(make("div", "", "decisions"), ...labels);
     this.paint();
   }
 
