@@ -214,7 +214,7 @@ def test_the_shared_ring(tmp_path: Path) -> None:
         "two rings, an example"
     )
     assert '"batch 2' in html and '"batch 10' in html and "step 1 of 13" in html
-    assert "12 of 12 dashboards as by DuckDB" in html and "the fullest host has" in html, (
+    assert "12 of 12 dashboards as by DuckDB" in html and "the fullest host of a stream" in html, (
         "the claims"
     )
 
