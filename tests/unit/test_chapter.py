@@ -166,6 +166,12 @@ def test_stop_ends_a_chapter_with_what_it_runs_first_and_leaves_what_ran_before(
     told = asker.run("then.wait_for_cells(60); tell(then.state, then.status.value, first.state)")
     assert asker.told[told] == ["waiting stopped running"]
     asker.run("first.stop_cells(); first.wait_for_cells(60)")
+    asker.run("then.run_cells(); says(first, 'still at it'); first.stop_cells()")
+    told = asker.run("then.wait_for_cells(60); tell(first.state, then.state)")
+    assert asker.told[told] == ["waiting waiting"]
+    told = asker.run("then.run_cells(); print(says(first, 'still at it')); then.stop_cells()")
+    assert asker.told[told] == ["True"], "one that was stopped runs when it is needed again"
+    asker.run("then.wait_for_cells(60)")
 
 
 def test_where_nobody_can_press_a_button_nothing_is_made_ready_for_it(asker: Asker):

@@ -328,3 +328,18 @@ def test_nothing_is_simulated_into_a_picture_that_is_live():
     )
     panel.stop.click()
     panel.follower.wait_for_end(60)
+
+
+def test_the_end_of_a_run_is_heard_while_a_modelled_one_is_loaded(monkeypatch):
+    """A screen that loads a run waits until it no longer follows the one before."""
+    panel = plain(lambda settings: FakeRun(EVENTS))
+
+    def load_run(source: Any) -> None:
+        end = threading.Thread(target=panel.handle_run_end, args=[None], daemon=True)
+        end.start()
+        end.join(10)
+        assert not end.is_alive(), "each waits for the other"
+
+    monkeypatch.setattr(panel.screen, "load_run", load_run)
+    panel.show_events(EVENTS)
+    assert panel.events is EVENTS

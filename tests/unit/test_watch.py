@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from hashlib import sha256
 from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from socket import create_connection
+from socket import create_connection, socketpair
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
@@ -164,6 +165,15 @@ def test_connections_have_a_bound(address):
         raise AssertionError("no connection was free again")
     for connection in silent:
         connection.close()
+
+
+def test_a_connection_that_is_refused_is_closed_although_its_client_has_gone(monkeypatch):
+    monkeypatch.setattr(server, "MOST_CONNECTIONS", 0)
+    here, gone = socketpair()
+    gone.close()
+    with server.CockpitServer((server.LOOPBACK, 0), BaseHTTPRequestHandler) as full:
+        full.process_request_thread(here, None)
+    assert here.fileno() == -1
 
 
 def test_a_connection_that_says_nothing_is_ended(folder, monkeypatch):

@@ -1,8 +1,9 @@
-"""The cockpit and its event pump: no Spark, no browser, no waiting."""
+"""The cockpit and how it reads events: no Spark, no browser, no waiting."""
 
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -73,6 +74,8 @@ def test_only_what_is_new_is_read_and_only_what_moved_is_shown():
     run.shown += 1
     assert [*polls] == [MIGRATION[-1:]], "the end is seen"
     assert run.calls == [0, 4, 4, 4, len(MIGRATION) - 1]
+    polls = read_new_events(FakeRun([*MIGRATION, make_start()], shown=len(MIGRATION) + 1))
+    assert len(next(polls)) == len(MIGRATION) + 1 and next(polls) is None, "a resumed run goes on"
 
 
 def test_nothing_is_read_after_a_run_that_died_without_a_word():
@@ -208,6 +211,33 @@ def test_what_was_simulated_for_one_run_is_not_drawn_beside_another(monkeypatch)
     )
     cockpit._show_batches("live")
     assert cockpit.page["what_if_message"] == ""
+
+
+def test_no_batch_is_folded_while_a_what_if_is_drawn(monkeypatch):
+    cockpit = watch(simulate(AdaptiveGrid(16), SWINGING))
+    sent(cockpit, monkeypatch)
+    track, can_fold = cockpit._track, []
+
+    def enter():
+        if entered := cockpit._gate.acquire(blocking=False):
+            cockpit._gate.release()
+        can_fold.append(entered)
+
+    def note(work):
+        def noted(*given, **options):
+            with ThreadPoolExecutor(1) as other:
+                other.submit(enter)
+            return work(*given, **options)
+
+        return noted
+
+    for name in ("make_page", "apply_events"):
+        monkeypatch.setattr(track, name, note(getattr(track, name)))
+    cockpit.draw_alternative("StaticGrid", 16)
+    launch(cockpit, FakeRun(MIGRATION, shown=0))
+    cockpit._track = track
+    cockpit._show_events([])
+    assert can_fold[:2] == [False, False]
 
 
 def test_a_host_that_is_clicked_says_what_it_holds(monkeypatch):

@@ -145,6 +145,7 @@ class DeferredCells:
     def _run_turn(self, starter: DeferredCells | None) -> None:
         """Run the chapters that must run first, and then the cells."""
         self._starter, began = starter, perf_counter()
+        self._is_leaving &= starter is None  # it may have been stopped in an earlier turn
         self._set_state("running", "")
         try:
             for other in (each for each in self.after if each.state != "done"):

@@ -46,7 +46,7 @@ def read_new_events(
         is_over = not run.isActive
         new = run.events(since=cursor)
         cursor += count_event_numbers(new)
-        is_over = is_over or any(isinstance(event, RunEnded) for event in new)
+        is_over |= bool(new) and isinstance(new[-1], RunEnded)
         paused = is_paused(run)
         yield new if new or paused != was_paused else None
         was_paused = paused

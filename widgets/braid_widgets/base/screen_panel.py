@@ -88,9 +88,8 @@ class ScreenPanel(LaunchPanel):
 
     def show_events(self, events: list[Any]) -> None:
         """Show a simulated run."""
-        with self.lock:
-            self.events = events
-            self.screen.load_run(events)
+        self.events = events
+        self.screen.load_run(events)  # without the lock: it waits for the end of the run before
 
     def mark_stale(self) -> None:
         self.screen.mark_stale()

@@ -153,7 +153,8 @@ class Cockpit(anywidget.AnyWidget):
         """Fold in new events of the followed run, and show them from the first batch on."""
         assert self._run is not None
         since = self._track.last_batch
-        self._track.apply_events(events)
+        with self._gate:  # a what-if reads the batches in its own thread
+            self._track.apply_events(events)
         if self._track.last_batch > since:
             self._committed_at = time.monotonic()
         if self._has_begun or self._track.frames or self._track.scene.end is not None:
@@ -196,8 +197,8 @@ class Cockpit(anywidget.AnyWidget):
             track.baselines = [*(g for g in track.baselines if g["name"] != name), series]
             last = [e for e in events if isinstance(e, BatchCommitted)][-1]
             track.what_if_message = curve.compare(last)
-        timeline = track.make_page()["timeline"]
-        self._send_page_update({"timeline": timeline, "what_if_message": track.what_if_message})
+            page = track.make_page()
+        self._send_page_update({name: page[name] for name in ("timeline", "what_if_message")})
 
     def _get_events(self) -> list[Any]:
         is_live = self._run is not None and self._follower is not None
