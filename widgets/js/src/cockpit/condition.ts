@@ -16,11 +16,8 @@ export function conditionPart({ condition }: CockpitPage, { flow }: BatchFrame):
     [count(results), "results"],
     [seconds?.toFixed(2) ?? "–", "seconds"],
   ].map(([value = "", name = ""]) => make("div", "", make("b", "", value), make("span", "", name)));
-  const box = make(
-    "div",
-    "braid-part",
-    condition && !parts.length ? make("code", "", condition) : "",
-  );
+  const whole = condition && !parts.length ? make("code", "", condition) : "";
+  const box = make("div", "braid-part", whole);
   box.append(make("div", "braid-flow", ...cells), meter([results / (candidates || 1), "accent"]));
   const many = results ? Math.round(candidates / results) : 0;
   const text = `${count(many)} pairs are looked at for one result`;

@@ -1,7 +1,7 @@
 // The drawer beside the map: what can be changed in the run, what if another placement had taken
 // over, what the rows of color show, how fast it plays, the keys, what is wrong, and all decisions.
 import type { CockpitPage, Symptom } from "../../frames.ts";
-import { add, listed, make, named, pressed, spoken } from "../base/dom.ts";
+import { add, listed, make, named, pressed, sent, spoken } from "../base/dom.ts";
 import { options, type Touched, Touches } from "./touches.ts";
 
 export interface Asked {
@@ -58,7 +58,7 @@ export class Drawer {
     this.imagined.append(labelled("placement", this.placement), labelled("hosts", this.hosts));
     this.offer("had taken over after this batch", events.here);
     this.offer("had taken over from the start", () => 0);
-    this.imagined.append(this.told);
+    sent(this.imagined, () => {}).append(this.told);
     options(this.speed, ["0.5 ×", "1 ×", "2 ×", "4 ×"]);
     this.speed.value = "1 ×";
     this.measure.onchange = () => events.measure(this.measure.value);

@@ -79,7 +79,8 @@ export class Inspector {
     if (host !== undefined) {
       const now = held[page.hosts.batch.indexOf(batch)] ?? [];
       did.splice(1, 0, ["mean of all hosts", count(sum(now) / Math.max(1, now.length))]);
-      this.shown.append(meter([(now[host] ?? 0) / Math.max(1, ...held.flat()), "accent"]));
+      const most = held.reduce((top, rows) => Math.max(top, ...rows), 1);
+      this.shown.append(meter([(now[host] ?? 0) / most, "accent"]));
     }
     this.shown.append(listed("braid-pairs", [...did, ...pairs]));
     if (host !== undefined) this.offer("Blocks on this host", { host, batch });

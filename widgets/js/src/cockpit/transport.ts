@@ -29,6 +29,7 @@ export class Transport {
     this.now.hidden = !isLive(page) || frame === page.frames.at(-1);
     this.where.textContent = frame?.title.split(" · ", 1)[0] ?? "";
     const [head, reason] = reasonOf(page.annotations, frame?.batch ?? 0);
+    if (this.why.textContent === head + reason) return; // else it is read aloud again
     this.why.replaceChildren(make("b", "", head), reason);
   }
 }

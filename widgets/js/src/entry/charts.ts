@@ -82,7 +82,7 @@ function look(plotly?: Library): void {
 const page = document.documentElement;
 if (!page.dataset.braidCharts) {
   page.dataset.braidCharts = "yes";
-  const plotly = await load();
+  const plotly = await load().catch(() => undefined);
   let waits = false;
   const now = () => {
     waits = false;
