@@ -54,6 +54,7 @@ def test_a_host_of_an_active_run_is_lost_with_the_keys_and_outlined_in_the_map(e
     made = Cockpit(events)
     run = SimpleNamespace(lose=None, adjustable_settings={"epsilon": 1.0, "interval": 0.5})
     page = {**made.page, "state": "live", "touches": list_touches(run, last)}
+    page["what_if_placements"] = ["StaticGrid"]
     empty.set_viewport_size({"width": 1400, "height": 860})
     empty.set_content(f"<style>{Cockpit._css}</style>")
     empty.evaluate(MODEL, [read_bundle("cockpit"), {"page": page}])
@@ -80,6 +81,9 @@ def test_a_host_of_an_active_run_is_lost_with_the_keys_and_outlined_in_the_map(e
         ("epsilon", "", "0.25"),
         ("interval", "", "2"),
     ]
+    drawer.get_by_label("hosts of the what-if").press("Enter")
+    (asked,) = empty.evaluate("window.sent.map(({ what_if }) => what_if).filter(Boolean)")
+    assert (asked["placement"], asked["hosts"]) == ("StaticGrid", len(last.host_metrics))
 
 
 def test_a_host_is_selected_and_lost_where_blocks_are_drawn(empty: Page) -> None:
