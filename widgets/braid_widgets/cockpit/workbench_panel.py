@@ -83,8 +83,8 @@ class WorkbenchPanel(ScreenPanel):
     def show_events(self, events: list[Any]) -> None:
         """Show a simulated run, and its rivals beside it."""
         runs = {self.modelled["placement"]: events, **self.others} if self.others else {}
+        super().show_events(events)
         with self.lock:
-            super().show_events(events)
             self.text.value = f"<code>board={escape(repr(self.write(self.modelled)))}</code>"
             if self.side.children and runs:
                 self.side.children[0].load_runs(runs)

@@ -148,7 +148,7 @@ export class NetworkView extends CanvasMap<HubFrame> {
 
   private at = (name: string): Point => this.places.get(name) ?? [0, 0];
 
-  /** A flow, which is the so many-th beside the middle of its link. */
+  /** A flow, some places beside the middle of its link, where several run side by side. */
   private paintFlow({ source, target, stream }: HubFlow, share: number, aside: number): void {
     const { pen } = this;
     const [a, b] = [this.at(source), this.at(target)];
