@@ -202,8 +202,7 @@ class HubRun(HubBatchLoop):
 
     def last_query_rows(self, number: int, limit: int) -> pd.DataFrame:
         """Return the last rows of a query's answer; see ``HubQuery.current_answer``."""
-        with self._turn:
-            return read_last_rows(self._registry, self.state.queries[number], limit)
+        return read_last_rows(self._registry, number, limit, self._turn)
 
     def why(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -34,18 +35,24 @@ class _AnswerSource(Protocol):
     def reader(self) -> StreamReader: ...
 
 
-def read_last_rows(registry: QueryRegistry, served: RegisteredQuery, limit: int) -> pd.DataFrame:
+def read_last_rows(
+    registry: QueryRegistry, number: int, limit: int, turn: AbstractContextManager[Any]
+) -> pd.DataFrame:
     """Return the last rows of a query's answer, at most ``limit``.
 
-    Without a SLIDE, it reads the results of the last batches that have this number of rows. Raises
-    as ``answer_query`` does.
+    Without a SLIDE, it reads the results of the last batches that have this number of rows. No
+    batch of the hub begins inside ``turn``, which is not held while Spark reads. Raises as
+    ``answer_query`` does.
     """
+    with turn:
+        served, epoch = registry.ledger.queries[number], registry.ledger.epoch
     is_ticked = registry.query_reader.restore_query(served).slide is not None
-    end = registry.ledger.epoch + 1 if served.end_epoch is None else served.end_epoch
+    end = epoch + 1 if served.end_epoch is None else served.end_epoch
     count = end if is_ticked else 1
     while True:
         epochs = range(end - count, end) if count < end else None
-        answer = answer_query(registry, served, epochs)
+        with turn:
+            answer = answer_query(registry, served, epochs)
         rows = registry.reader.read_last_rows(answer, limit, is_ticked)
         if len(rows) >= limit or epochs is None:
             return rows
