@@ -40,6 +40,10 @@ SETTINGS = {
     # How long the JVM waits for this process to fetch requested rows. A busy machine may
     # need more than 15 s.
     "spark.python.authenticate.socketTimeout": "120s",
+    # Rows reach Python by a socket file, not by a port of this machine: another program that
+    # connects to the port, such as a notebook's client, would take the one connection that Spark
+    # accepts, and Python would wait forever.
+    "spark.python.unix.domain.socket.enabled": "true",
     # No checksum files beside the logs of offsets and commits.
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     # A restart needs the last batch only, and every batch lists the retained ones.
