@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import sys
 from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 import pandas as pd
 import pytest
 from braid.core.batch_history import PHASES
-from braid_widgets.base import progress_line, run_comparison
+from braid_widgets.base import charts, progress_line, run_comparison
 from braid_widgets.base.run_view import fold_events
 from braid_widgets.base.text_table import TextTable
 from braid_widgets.cockpit.page import page_html, recorded_page, save_run_page
@@ -163,6 +166,22 @@ def test_a_chart_carries_what_draws_it_once():
     text = chart.to_html()
     assert len(text) > 4_000_000 and "src=" not in text.split("<script", 1)[0]
     assert len(chart.to_html(first=False)) < 100_000
+
+
+def test_a_chart_brings_plotly_where_the_page_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask(**environ: str) -> list[bool]:
+        monkeypatch.setattr(charts._Page, "has_library", False)
+        for name in ("VSCODE_PID", "BRAID_HEADLESS"):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in environ.items():
+            monkeypatch.setenv(name, value)
+        return [charts.needs_library() for _ in range(2)]
+
+    monkeypatch.setattr(charts, "is_headless", lambda: "BRAID_HEADLESS" in os.environ)
+    assert ask() == [False, False]
+    assert ask(VSCODE_PID="7") == ask(BRAID_HEADLESS="1") == [True, False]
+    monkeypatch.setitem(sys.modules, "google.colab", ModuleType("google.colab"))
+    assert ask() == [True, True]
 
 
 def test_a_chart_shows_itself_in_a_notebook_without_carrying_plotly():

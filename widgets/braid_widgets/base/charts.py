@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
@@ -72,6 +74,15 @@ def is_first_chart() -> bool:
     return not had
 
 
+def needs_library() -> bool:
+    """Return whether a chart brings plotly.js.
+
+    JupyterLab has it. Outputs of Colab are pages of their own; VS Code and reports have one page.
+    """
+    is_one_page = is_headless() or "VSCODE_PID" in os.environ
+    return "google.colab" in sys.modules or (is_one_page and is_first_chart())
+
+
 @dataclass(frozen=True)
 class Chart:
     """Figures of plotly in a grid, and the data they were made from.
@@ -123,7 +134,7 @@ class Chart:
         return {"text/html": self.to_html(first=False), "text/plain": f"Chart({self.name!r})"}
 
     def _ipython_display_(self) -> None:
-        html = self.to_html(first=is_headless() and is_first_chart())
+        html = self.to_html(first=needs_library())
         display(HTML(html))  # type: ignore[no-untyped-call]
 
 
