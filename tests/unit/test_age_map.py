@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from braid.core.event_jsonl import read_events
+from braid.util.durations import format_duration
 from braid_widgets.cockpit.page import recorded_page
 from unit.scripted import list_rows
 
@@ -79,3 +80,17 @@ def test_the_query_with_the_shortest_window_comes_first(run: Any) -> None:
     frames, *_ = run
     longest = [max(q[1]) for q in list_rows(frames[-1]["state_map"]["ages"]["queries"])]
     assert longest == sorted(longest) and len(longest) >= 3
+
+
+def test_slices_that_hosts_share_anew_have_a_flag_with_the_ages_of_the_picture() -> None:
+    page = recorded_page(read_events(RECORDINGS / "shared_ring.jsonl"))
+    flags = {flag["batch"]: flag for flag in page["annotations"]}
+    assert {batch: flag["short"] for batch, flag in flags.items()} == {
+        1: "7 slices",
+        9: "shared out anew",
+    }
+    assert all(len(flag["text"]) <= 220 for flag in flags.values())
+    pieces = list_rows(page["frames"][-1]["state_map"]["ages"]["pieces"])
+    parts = [[p for p in pieces if p[0] == 0 and p[1] == host] for host in range(4)]
+    ends = ", ".join(format_duration(part[-1][3]) for part in parts[:-1])
+    assert f"slices of a are split between hosts at {ends} (least state)" in flags[9]["text"]

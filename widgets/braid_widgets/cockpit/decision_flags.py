@@ -64,6 +64,7 @@ class FlagCollector:
         self._last_texts: dict[str, str] = {}
         self._since = 0
         self._budget: tuple[str, float] | None = None
+        self._slice_ends: dict[int, tuple[int, ...]] = {}
         self._open: dict[int, Annotation] = {}
 
     def apply_event(self, event: Any) -> list[Decision]:
@@ -88,7 +89,7 @@ class FlagCollector:
         retained = [e for e in happened if getattr(e, "batch", batch) >= self._since]
         new = retained if self._since else happened
         decided = [decision for e in new if (decision := self._make_decision(e, batch, moment))]
-        labels = [label for e in happened if (label := _make_label(e) or self._label_budget(e))]
+        labels = [label for e in happened if (label := self._label_change(e) or _make_label(e))]
         if decided:
             started = [e for e in happened if isinstance(e, MigrationStarted)]
             kind, short = _choose_label(labels)
@@ -113,8 +114,12 @@ class FlagCollector:
         self._last_texts[label] = text
         return Decision(batch, kind, text)
 
-    def _label_budget(self, event: Any) -> tuple[str, str] | None:
-        """Return a label if somebody has changed the budget of shedding since the last batch."""
+    def _label_change(self, event: Any) -> tuple[str, str] | None:
+        """Return a label for a changed budget of shedding, or for slices shared out anew."""
+        if isinstance(event, ChainChanged):
+            ends, before = event.slice_ends, self._slice_ends.get(event.stream)
+            self._slice_ends[event.stream] = ends
+            return ("change", "shared out anew") if before == ends else None
         if not isinstance(event, SheddingPlanned):
             return None
         budget, before = (event.budget, event.budget_amount), self._budget

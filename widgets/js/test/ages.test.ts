@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { AgesFrame } from "../frames.ts";
 import { age } from "../src/base/format.ts";
-import { agePlace, inspectAges } from "../src/slices/ages.ts";
+import { agePlace, inspectAges, leastHeight, stretchesOf, titleOf } from "../src/slices/ages.ts";
 
 const frame = (): AgesFrame => ({
   streams: ["r", "s"],
@@ -67,4 +67,26 @@ test("a slice says which queries read it", () => {
     ["near", "none"],
   );
   assert.equal(inspectAges(frame(), "host:3"), undefined);
+});
+
+test("twelve queries on a ring of four hosts fit in a low pane", () => {
+  const twelve = { ...frame().queries, name: Array(12).fill("q") };
+  const ring = { ...frame(), streams: ["a", "d", "w"], hosts: 4, queries: twelve };
+  assert.ok(leastHeight(ring) < 300 && leastHeight(ring) > leastHeight({ ...ring, hosts: 1 }));
+});
+
+test("where several hosts share the ages, each is named at what it holds", () => {
+  assert.equal(titleOf({ ...frame(), hosts: 4 })[0], "State by age, on a ring of 4 hosts");
+  assert.equal(titleOf(frame())[0], "State by age");
+  const piece = { stream: 0, slice: 0, rows: 1 };
+  const held = [
+    { ...piece, host: 2, first: 0, last: 5 },
+    { ...piece, host: 2, first: 5, last: 8 },
+    { ...piece, host: 0, first: 8, last: 9 },
+  ];
+  const shown = stretchesOf(held).map(({ host, first, last }) => [host, first, last]);
+  assert.deepEqual(shown, [
+    [2, 0, 8],
+    [0, 8, 9],
+  ]);
 });

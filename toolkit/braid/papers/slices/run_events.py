@@ -38,10 +38,10 @@ class ChainChanged(Event):
 
     def describe_decision(self, moment: EventContext) -> str:
         why = {"memory": "least state", "cpu": "least work"}.get(self.reason, self.reason)
-        ends = ", ".join(map(format_duration, self.slice_ends))
-        held = len({stretch.host for stretch in self.host_age_ranges})
-        on = f", on {held} hosts" if held > 1 else ""
-        return f"slices of {moment.streams[self.stream]} end at {ends} ({why}){on}"
+        shared = [stretch.end_age for stretch in self.host_age_ranges[:-1]]
+        verb = "are split between hosts" if shared else "end"
+        ends = ", ".join(map(format_duration, shared or self.slice_ends))
+        return f"slices of {moment.streams[self.stream]} {verb} at {ends} ({why})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,26 @@ import type { AgeQuery, AgesFrame, SlicePiece } from "../../frames.ts";
 import { CanvasMap, type Detail, type Pair } from "../base/canvas_map.ts";
 import { earlier, records } from "../base/columns.ts";
 import { age, count, shareOf } from "../base/format.ts";
-import { type Box, mix, risen, squareAt } from "../base/geometry.ts";
+import { type Box, middle, mix, risen, squareAt } from "../base/geometry.ts";
 import { SMALL } from "../base/pen.ts";
 import { hue } from "../base/theme.ts";
 
 const TOP = 24;
-const WORDS =
-  ": a row enters at the left and moves right as it grows older. A boundary is the end of a window.";
+
+/** The room below a stream's lane; several hosts are named there. */
+const gapOf = ({ hosts }: AgesFrame): number => (hosts > 1 ? 22 : 14);
+
+/** The least height in which every stream and every query can be seen, in pixels. */
+export const leastHeight = (frame: AgesFrame): number =>
+  TOP + (26 + gapOf(frame)) * frame.streams.length + 7 * frame.queries.name.length + 26;
+
+/** A title that says whether the ages are shared out over hosts, in parts. */
+export function titleOf({ hosts }: AgesFrame): string[] {
+  const words = "a row enters at the left and moves right as it grows older";
+  return hosts > 1
+    ? [`State by age, on a ring of ${hosts} hosts`, `: ${words}, from host to host.`]
+    : ["State by age", `: ${words}. A boundary is the end of a window.`];
+}
 
 /** The place of an age, from 0 to 1: in proportion, or by its logarithm if windows differ much. */
 export function agePlace(ends: number[]): { isLog: boolean; place: (age: number) => number } {
@@ -53,6 +66,13 @@ export function inspectAges(frame: AgesFrame, selected: string): Detail | undefi
 const agesOf = ({ first, last, stream }: SlicePiece, { streams }: AgesFrame): string =>
   `${age(first)} to ${age(last)} of ${streams[stream]}`;
 
+/** The ages of a stream that a host holds, in one piece. */
+export const stretchesOf = (pieces: SlicePiece[]): SlicePiece[] =>
+  [...Map.groupBy(pieces, ({ stream, host }) => `${stream} ${host}`).values()].flatMap((own) => {
+    const { last } = own.at(-1) ?? { last: 0 };
+    return own[0] ? { ...own[0], last } : [];
+  });
+
 const isRead = ({ windows }: AgeQuery, { stream, first }: SlicePiece): boolean =>
   first < (windows[stream] ?? 0);
 
@@ -61,7 +81,7 @@ export class AgesView extends CanvasMap<AgesFrame> {
   private room = { left: 0, tall: 0, x: (age: number): number => age };
 
   protected tell(frame: AgesFrame): void {
-    this.needs(TOP + 44 * frame.streams.length + 15 * (frame.queries.name.length + 1) + 8);
+    this.needs(leastHeight(frame));
   }
 
   protected paint(frame: AgesFrame): void {
@@ -72,11 +92,11 @@ export class AgesView extends CanvasMap<AgesFrame> {
     const { isLog, place } = agePlace(pieces.last);
     const wide = pen.wide - left - 24;
     const linear = `100 px = ${age((100 * Math.max(...pieces.last)) / wide)}`;
-    this.head(isLog ? "age on a log scale" : linear, "State by age", WORDS);
+    this.head(isLog ? "age on a log scale" : linear, ...titleOf(frame));
     const queries = records(asked);
-    const row = Math.min(34, Math.max(15, (pen.tall * 0.42) / (queries.length + 1)));
+    const row = Math.min(34, (pen.tall * 0.42) / (queries.length + 1));
     const low = pen.tall - row * queries.length - 4;
-    const tall = Math.min(130, (low - TOP - 22) / streams.length - 14);
+    const tall = Math.min(130, (low - TOP - 18) / streams.length - gapOf(frame));
     this.room = { left, tall, x: (age: number) => left + wide * place(age) };
     this.paintMarks(pieces.last);
     this.paintStreams(frame);
@@ -85,12 +105,12 @@ export class AgesView extends CanvasMap<AgesFrame> {
     for (const [k, query] of queries.entries()) this.paintQuery(query, low + k * row, row);
   }
 
-  private top = (stream: number): number => TOP + stream * (this.room.tall + 14);
+  private top = (stream: number): number => TOP + stream * (this.room.tall + gapOf(this.frame));
 
   /** The ages at which windows end. */
   private paintMarks(ends: number[]): void {
     const [pen, { x }] = [this.pen, this.room];
-    const low = this.top(this.frame.streams.length) - 8;
+    const low = this.top(this.frame.streams.length) - gapOf(this.frame) + 6;
     for (const end of [0, ...new Set(ends.toSorted((a, b) => a - b))]) {
       pen.straight(x(end), TOP - 4, x(end), low, "faint", 1, [2, 4], 0.6);
       const text = end ? age(end) : "now";
@@ -111,23 +131,38 @@ export class AgesView extends CanvasMap<AgesFrame> {
     for (const piece of records(frame.pieces)) {
       const { first, last, stream, rows } = piece;
       const box = { x: x(first) + 1.5, y: this.top(stream), wide: x(last) - x(first) - 3, tall };
-      pen.box(box, { fill: "panel", stroke: "rule", round: 4 });
+      const isLit = query !== undefined && isRead(query, piece);
+      const width = isLit ? 2 : 1;
+      pen.box(box, { fill: "panel", stroke: isLit ? "accent" : "rule", width, round: 4 });
       const held = shareOf(mix(then(piece).rows, rows, this.share), frame.scale_max);
-      const alpha = query && !isRead(query, piece) ? 0.25 : 0.85;
+      const alpha = query && !isLit ? 0.25 : 0.85;
       pen.box(risen(box, held), { fill: hue(stream), round: 3, alpha });
       const text = `${agesOf(piece, frame)}: ${count(rows)} rows on host ${piece.host}`;
       pen.target(box, nameOf(piece), text);
-      this.paintNumbers(piece, box);
+      const style = { align: "center", ground: "panel", bold: true, room: box.wide - 8 } as const;
+      pen.text(count(rows), ...middle(box), style);
       if (!first && this.time < 1 && frame.received[stream]) this.paintArrivals(box, stream);
     }
+    if (frame.hosts > 1) this.paintHosts(frame);
   }
 
-  private paintNumbers({ rows, host }: SlicePiece, { x, y, wide, tall }: Box): void {
-    const { pen } = this;
-    const style = { align: "center", ground: "panel", room: wide - 8 } as const;
-    pen.text(count(rows), x + wide / 2, y + tall / 2 - 2, { ...style, bold: true });
-    if (this.frame.hosts < 2 || tall <= 44) return;
-    pen.text(`host ${host}`, x + wide / 2, y + tall - 9, { ...style, size: 10 });
+  /** A line below the slices that a host holds of a stream, with its name. */
+  private paintHosts({ pieces }: AgesFrame): void {
+    const [pen, { x, tall }] = [this.pen, this.room];
+    for (const { host, stream, first, last } of stretchesOf(records(pieces))) {
+      const [from, to, y] = [x(first) + 3, x(last) - 3, this.top(stream) + tall];
+      const [name, text] = [`host:${host}`, `host ${host}`];
+      const style = {
+        ...this.named(name, "muted"),
+        size: 10,
+        ground: "bg",
+        align: "center",
+      } as const;
+      pen.straight(from, y + 10, to, y + 10, style.colour, style.bold ? 2.5 : 1.2);
+      pen.text(text, (from + to) / 2, y + 10, { ...style, room: to - from });
+      const box = { x: from, y: y + 3, wide: to - from, tall: 15 };
+      pen.targets.push({ box, name, text: `Host ${host} holds ${age(first)} to ${age(last)}` });
+    }
   }
 
   /** Rows that come in, in the slice of the youngest. */
@@ -143,8 +178,8 @@ export class AgesView extends CanvasMap<AgesFrame> {
   private paintQuery({ name, windows, results }: AgeQuery, y: number, row: number): void {
     const [pen, { left, x }] = [this.pen, this.room];
     const { bold, colour } = this.named(`query:${name}`);
-    const [size, middle] = [row < 18 ? 11 : 12, y + row / 2];
-    pen.text(name, 0, middle, { size, bold, colour });
+    const [size, level] = [Math.min(12, Math.max(10, Math.round(row) - 4)), y + row / 2];
+    pen.text(name, 0, level, { size, bold, colour, isMinor: true });
     const bar = {
       x: left,
       y: y + row * 0.2,
@@ -152,8 +187,8 @@ export class AgesView extends CanvasMap<AgesFrame> {
       tall: row * 0.6,
     };
     pen.box(bar, { fill: bold ? "accent" : "faint", alpha: bold ? 0.9 : 0.4, round: 3 });
-    const found = { size, bold: true, align: "right", ground: "bg" } as const;
-    pen.text(count(results), pen.wide - 4, middle, found);
+    const found = { size, bold: true, align: "right", ground: "bg", isMinor: true } as const;
+    pen.text(count(results), pen.wide - 4, level, found);
     const box = { x: 0, y, wide: pen.wide, tall: row };
     pen.targets.push({ box, name: `query:${name}`, text: `Query ${name}` });
   }
