@@ -179,3 +179,10 @@ def test_rectangles_tile_equal_cells():
         (2, 3, 0, 1),
         (2, 3, 1, 3),
     ]
+
+
+def test_a_model_counts_its_state_in_rows():
+    frame = recorded_page(simulate(StaticGrid(4, 2, 2), [(9, 5)] * 3))["frames"][-1]
+    held = sum(frame["state_map"]["grid"]["stored"])
+    figures = dict(zip(frame["key_figures"]["name"], frame["key_figures"]["value"], strict=True))
+    assert figures["rows, all copies"] == f"{held:,}" and "state, all copies" not in figures

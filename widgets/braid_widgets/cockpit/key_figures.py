@@ -37,8 +37,10 @@ def make_key_figures(
         "results so far", f"{totals.results:,}", f"{now.results:,} of them in this batch"
     )
     held = f"{totals.stored:,} rows held by all hosts, with replicas"
-    size = format_bytes(totals.stored_bytes) if totals.stored_bytes else f"{totals.stored:,}"
-    yield KeyFigure("state, all copies" if totals.stored_bytes else "rows, all copies", size, held)
+    if totals.stored_bytes and not scene.is_modelled:  # a model has rows of one byte
+        yield KeyFigure("state, all copies", format_bytes(totals.stored_bytes), held)
+    else:
+        yield KeyFigure("rows, all copies", f"{totals.stored:,}", held)
     if now.seconds > 0:
         latest = [p.seconds for p in list(scene.points)[-LATENCY:] if p.seconds > 0]
         meaning = f"median of {len(latest)} batches, from plan to next state"

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { RingFrame } from "../frames.ts";
-import { inspectRing, span } from "../src/psp/ring.ts";
+import { endOfNumber, inspectRing, span } from "../src/psp/ring.ts";
 
 const frame = {
   streams: ["r", "s"],
@@ -39,4 +39,11 @@ test("a node has a place in ring order, slices, and moves", () => {
   });
   assert.equal(inspectRing(frame, "host:1"), undefined);
   assert.equal(inspectRing(frame, ""), undefined);
+});
+
+test("the number of a slice lies where neither its dots nor its end are", () => {
+  assert.equal(endOfNumber([0, 4, 9], 3), 9);
+  assert.equal(endOfNumber([0, 8, 9], 3), 8);
+  assert.equal(endOfNumber([7, 2, 9], 3), undefined, "dots cover what is free");
+  assert.equal(endOfNumber([6, 8, 9], 3), undefined);
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { CockpitPage, Track } from "../frames.ts";
-import { heatOf, said, spanOf } from "../src/cockpit/tracks.ts";
+import type { Annotation, CockpitPage, Track } from "../frames.ts";
+import { heatOf, orderFlags, said, spanOf } from "../src/cockpit/tracks.ts";
 
 const track = (kind: string, ...values: (number | null)[][]): Track => ({
   name: "x",
@@ -43,4 +43,14 @@ test("the rows of colour are those of the map, or of a measure of the hosts", ()
     ["host:0", [5, 6]],
     ["host:1", [0, 7]],
   ]);
+});
+
+test("the label at the playhead comes first, then those of all faults", () => {
+  const flag = (batch: number, kind: string, short = `${kind} ${batch}`) =>
+    ({ batch, kind, short }) as Annotation;
+  const flags = [flag(1, "change"), flag(2, "fault"), flag(3, "query"), flag(3, "minor", "")];
+  const names = (at: number) => orderFlags(flags, at).map((all) => all.map((each) => each.short));
+  assert.deepEqual(names(4), [["query 3", "fault 2"], ["change 1"]]);
+  assert.deepEqual(names(2), [["fault 2"], ["change 1", "query 3"]]);
+  assert.deepEqual(names(0), [["fault 2"], ["change 1", "query 3"]]);
 });

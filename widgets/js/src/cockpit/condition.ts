@@ -2,12 +2,20 @@
 import type { BatchFrame, CockpitPage, FlowPart } from "../../frames.ts";
 import { records } from "../base/columns.ts";
 import { add, make } from "../base/dom.ts";
-import { count } from "../base/format.ts";
+import { count, shareOf } from "../base/format.ts";
 
 /** Candidates for a result from which on they are said to be many. */
 const MANY = 100;
 
-export function conditionPart({ condition }: CockpitPage, { flow }: BatchFrame): Node[] {
+/** What a result costs, if that is much; a model has no index, so that its pairs say nothing. */
+export function costOf({ state }: CockpitPage, { flow }: BatchFrame): string | undefined {
+  const pairs = Math.round(shareOf(flow.candidates, flow.results));
+  const isTold = pairs >= MANY && state !== "modelled";
+  return isTold ? `${count(pairs)} pairs are looked at for one result` : undefined;
+}
+
+export function conditionPart(page: CockpitPage, frame: BatchFrame): Node[] {
+  const [{ condition }, { flow }] = [page, frame];
   const { rows_in, candidates, results, seconds } = flow;
   const parts = records(flow.parts);
   const cells = [
@@ -19,9 +27,8 @@ export function conditionPart({ condition }: CockpitPage, { flow }: BatchFrame):
   const whole = condition && !parts.length ? make("code", "", condition) : "";
   const box = make("div", "braid-part", whole);
   box.append(make("div", "braid-flow", ...cells), meter([results / (candidates || 1), "accent"]));
-  const many = results ? Math.round(candidates / results) : 0;
-  const text = `${count(many)} pairs are looked at for one result`;
-  if (many >= MANY) add(box, "div", "braid-worse", text);
+  const cost = costOf(page, frame);
+  if (cost) add(box, "div", "braid-worse", cost);
   box.append(...parts.map(testedPart));
   return [make("h3", "", "Condition, all hosts, this batch"), box];
 }

@@ -202,30 +202,43 @@ export class Tracks {
   }
 
   /** A mark for each decision, a bar as long as it lasts, and labels where there is room; above
-   * them the playhead, and the label of the last decision before it. */
+   * them the playhead. */
   private paintFlags(): void {
     const { pen } = this;
-    const named = this.flags.filter(({ short: label }) => label);
-    const current = named.findLast(({ batch }) => batch <= this.batch);
-    for (const flag of named) {
-      const [x, alpha] = [this.x(flag.batch), flag === current ? 1 : 0.5];
-      pen.straight(x, 4, x, FLAGS - 3, "accent", flag === current ? 2 : 1.2, [], alpha);
+    const [strong, others] = orderFlags(this.flags, this.batch);
+    const marks = [...others, ...strong.toReversed()];
+    for (const flag of marks) {
+      const [x, isStrong] = [this.x(flag.batch), strong.includes(flag)];
+      const [fill, alpha] = [flag.kind === "fault" ? "bad" : "accent", isStrong ? 1 : 0.5] as const;
+      pen.straight(x, 4, x, FLAGS - 3, fill, isStrong ? 2 : 1.2, [], alpha);
       const bar = { x, y: FLAGS - 5, wide: this.x((flag.end ?? flag.batch) + 1) - x, tall: 3 };
-      if (flag.end !== null) pen.box(bar, { fill: "accent", alpha });
+      if (flag.end !== null) pen.box(bar, { fill, alpha });
     }
     const here = this.x(this.batch) + this.column / 2;
     pen.straight(here, 6, here, pen.tall - AXIS, "ink", 1.5);
-    if (current) {
-      const right = pen.wide - pen.width(current.short, 11, true) - 4;
-      const x = Math.min(this.x(current.batch) + 5, right);
-      pen.text(current.short, x, LABEL, { size: 11, bold: true, ground: "panel" });
+    for (const { short: label, batch, kind } of strong) {
+      const x = Math.min(this.x(batch) + 5, pen.wide - pen.width(label, 11, true) - 4);
+      const colour = kind === "fault" ? "bad" : "ink";
+      pen.text(label, x, LABEL, { size: 11, bold: true, ground: "panel", isMinor: true, colour });
     }
     pen.dot([here, 4], 3.5, "ink");
-    named.forEach((flag, k) => {
-      const x = this.x(flag.batch) + 5;
-      const room = this.x(named[k + 1]?.batch ?? Number.POSITIVE_INFINITY) - 4 - x;
-      const style = { size: 11, colour: "muted", room, isMinor: true } as const;
-      if (flag !== current) pen.text(flag.short, x, LABEL, style);
-    });
+    const starts = marks.map(({ batch }) => this.x(batch));
+    for (const { short: label, batch } of others) {
+      const x = this.x(batch) + 5;
+      const room = Math.min(...starts.filter((start) => start > x)) - 4 - x;
+      pen.text(label, x, LABEL, { size: 11, colour: "muted", room, isMinor: true });
+    }
   }
+}
+
+/** The decisions with a label: those whose label counts most first, the last one at the playhead and
+ * all faults; then the others. */
+export function orderFlags(flags: Annotation[], at: number): [Annotation[], Annotation[]] {
+  const named = flags.filter(({ short: label }) => label);
+  const current = named.findLast(({ batch }) => batch <= at);
+  const isStrong = (flag: Annotation) => flag === current || flag.kind === "fault";
+  const strong = named
+    .filter(isStrong)
+    .sort((a, b) => Number(b === current) - Number(a === current));
+  return [strong, named.filter((flag) => !isStrong(flag))];
 }

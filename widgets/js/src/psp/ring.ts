@@ -17,6 +17,13 @@ export function span(place: number, places: number): [number, number] {
   return [from + gap, from + step - gap];
 }
 
+/** The angle at which the number of a slice ends: in the free part of its lane, or in its arc behind
+ * the dots, which end at ``start``; undefined if neither has room for it. */
+export function endOfNumber([start, end, to]: [number, number, number], wide: number) {
+  if (to - Math.max(start, end) > wide) return to;
+  return end - start > wide ? end : undefined;
+}
+
 /** The text about a node in the inspector. */
 export function inspectRing(frame: RingFrame, selected: string): Detail | undefined {
   const node = numberIn("host", selected);
@@ -116,27 +123,39 @@ export class RingView extends CanvasMap<RingFrame> {
     const end = mix(from, to, Math.min(1, shareOf(moving, this.frame.scale_max)));
     const width = depth - 4;
     if (end > from) pen.arc(centre, radius, [from, end], { stroke: hue(stream), width });
-    const half = (Math.max(13, pen.width(count(rows), 11, true)) / 2 + 5) / radius;
-    const free = to - end > 2 * half;
-    if (depth < 17 || !rows || (!free && end - from < 2 * half + 18 / radius)) return;
-    const style = { ...NUMBER, colour: free ? "ink" : "panel" } as const;
-    pen.text(count(rows), ...toward(centre, (free ? to : end) - half, radius), style);
+    const wide = (Math.max(13, pen.width(count(rows), 11, true)) + 10) / radius;
+    const start = from + (this.dotsAt(stream, node).length * (2 * this.dot + 8)) / radius;
+    const last = endOfNumber([start, end, to], wide);
+    if (depth < 17 || !rows || last === undefined) return;
+    const style = { ...NUMBER, colour: last > end ? "ink" : "panel" } as const;
+    pen.text(count(rows), ...toward(centre, last - wide / 2, radius), style);
+  }
+
+  /** The radius of a dot. */
+  private get dot(): number {
+    return Math.min(5, this.ring.depth / 4);
+  }
+
+  /** The dots of a stream at a node, each with its fill and its stroke: the head, then the tail. */
+  private dotsAt(stream: number, node: number | undefined): [Colour, Colour][] {
+    const { heads, tails } = this.frame;
+    const head: [Colour, Colour][] = heads[stream] === node ? [["ink", "panel"]] : [];
+    return tails[stream] === node ? [...head, ["panel", "ink"]] : head;
   }
 
   /** The head and the tail of a stream, and its new rows on their way round from the head. */
-  private paintEnds({ heads, tails, received }: RingFrame, stream: number): void {
-    const { pen, time } = this;
-    const { centre, depth, inner } = this.ring;
-    const size = Math.min(5, depth / 4);
-    const [radius, head, tail] = [this.lane(stream), heads[stream], tails[stream]];
-    const put = (node: number | undefined, shift: number, fill: Colour, stroke: Colour) => {
-      const [from] = this.spanOf(node) ?? [];
-      if (from === undefined) return;
-      pen.dot(toward(centre, from + shift / radius, radius), size, fill, stroke, 2);
-    };
-    put(tail, head === tail ? 3 * size + 10 : size + 4, "panel", "ink");
-    put(head, size + 4, "ink", "panel");
-    const ends = this.spanOf(head);
+  private paintEnds({ heads, nodes, received }: RingFrame, stream: number): void {
+    const { pen, time, dot } = this;
+    const { centre, inner } = this.ring;
+    const radius = this.lane(stream);
+    for (const [place, node] of nodes.entries()) {
+      const [from] = span(place, nodes.length);
+      for (const [k, [fill, stroke]] of this.dotsAt(stream, node).entries()) {
+        const shift = dot + 4 + k * (2 * dot + 8);
+        pen.dot(toward(centre, from + shift / radius, radius), dot, fill, stroke, 2);
+      }
+    }
+    const ends = this.spanOf(heads[stream]);
     if (time >= 1 || !received[stream] || !ends) return;
     const angle = sum(ends) / 2 + 2 * Math.PI * time;
     const box = squareAt(toward(centre, angle, inner - 8 - 9 * (stream % 3)), 4);
