@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CubeFrame, HotKeysFrame, HubFrame, ShedBar, SheddingFrame } from "../frames.ts";
 import { numberIn } from "../src/base/canvas_map.ts";
+import { spreadOut } from "../src/base/geometry.ts";
 import { inspectSpread, partOf } from "../src/hotkeys/spread.ts";
 import { beads, inspectHub } from "../src/hub/network.ts";
 import { inspectCells, reached, unitBox } from "../src/hypercube/cells.ts";
@@ -223,4 +224,30 @@ test("beads are at even distances and move by one", () => {
     ).length,
     1,
   );
+});
+
+test("nodes of a hub do not cover one another, and stay on a narrow map", () => {
+  const area = { x: 2, y: 2, wide: 392, tall: 300 };
+  const size = { wide: 90, tall: 44 };
+  const places = [
+    [20, 0],
+    [45, 4],
+    [350, 2],
+    [330, 2],
+    [45, 4],
+    [200, 290],
+  ];
+  const boxes = places.map(([x = 0, y = 0]) => ({ x, y, ...size }));
+  const placed = spreadOut(boxes, area, 4);
+  placed.forEach((a, k) => {
+    assert.ok(a.x >= 2 && a.y >= 2 && a.x + a.wide <= 394 && a.y + a.tall <= 302);
+    for (const b of placed.slice(k + 1)) {
+      assert.ok(Math.abs(a.x - b.x) > 93 || Math.abs(a.y - b.y) > 47, `${k}`);
+    }
+  });
+  const apart = [
+    { x: 2, y: 2, ...size },
+    { x: 100, y: 90, ...size },
+  ];
+  assert.deepEqual(spreadOut(apart, area, 4), apart, "what is apart stays");
 });

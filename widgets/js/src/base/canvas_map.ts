@@ -5,12 +5,14 @@ import { type Box, between, eased, mix, risen, within } from "./geometry.ts";
 import { Pen, type Target } from "./pen.ts";
 import type { Colour, Theme } from "./theme.ts";
 
-/** A sign of a legend and its meaning; ``stream`` is the hue of the sign, or ``shade`` its color. */
+/** A sign of a legend and its meaning; ``stream`` is the hue of the sign, or ``shade`` its color. A
+ * minor one is left out in a narrow pane. */
 export interface Sign {
   sign?: string;
   stream?: number;
   shade?: string;
   text: string;
+  isMinor?: boolean;
 }
 
 export type Pair = [name: string, value: string];
@@ -93,9 +95,14 @@ export abstract class CanvasMap<Frame extends Held> {
   protected signs(signs: Sign[]): void {
     this.legend.hidden = !signs.length;
     this.legend.replaceChildren();
-    for (const { sign = "■", stream, shade, text } of signs) {
+    for (const { sign = "■", stream, shade, text, isMinor } of signs) {
       const colour = stream === undefined ? shade : `stream${stream % 6}`;
-      const mark = add(this.legend, "span", "", colour ? `${sign} ` : text);
+      const mark = add(
+        this.legend,
+        "span",
+        isMinor ? "braid-wordy" : "",
+        colour ? `${sign} ` : text,
+      );
       if (!colour) continue;
       mark.style.color = `var(--ck-${colour})`;
       mark.append(text);

@@ -52,3 +52,28 @@ export function between(a: Box, b: Box, share: number): Box {
   const [x, y] = [mix(a.x, b.x, share), mix(a.y, b.y, share)];
   return { x, y, wide: mix(a.wide, b.wide, share), tall: mix(a.tall, b.tall, share) };
 }
+
+/** Boxes moved until none is nearer to another than a gap, and all are in the area; where there is
+ * no room for that, as far apart as they came. */
+export function spreadOut<B extends Box>(boxes: B[], area: Box, gap: number): B[] {
+  const placed = boxes.map((box) => ({ ...box }));
+  for (let round = 0; round < 80; round++) {
+    for (const [k, a] of placed.entries()) {
+      for (const b of placed.slice(k + 1)) {
+        const [[ax, ay], [bx, by]] = [middle(a), middle(b)];
+        const across = (a.wide + b.wide) / 2 + gap - Math.abs(ax - bx);
+        const down = (a.tall + b.tall) / 2 + gap - Math.abs(ay - by);
+        if (across <= 0 || down <= 0) continue;
+        const [x, y] = across < down ? [across / 2, 0] : [0, down / 2];
+        const [left, above] = [ax < bx ? -1 : 1, ay < by ? -1 : 1];
+        Object.assign(a, { x: a.x + left * x, y: a.y + above * y });
+        Object.assign(b, { x: b.x - left * x, y: b.y - above * y });
+      }
+    }
+    for (const box of placed) {
+      box.x = Math.max(area.x, Math.min(area.x + area.wide - box.wide, box.x));
+      box.y = Math.max(area.y, Math.min(area.y + area.tall - box.tall, box.y));
+    }
+  }
+  return placed;
+}

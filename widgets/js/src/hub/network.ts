@@ -4,7 +4,16 @@ import type { HubFlow, HubFrame, HubNode } from "../../frames.ts";
 import { CanvasMap, type Detail, type Pair } from "../base/canvas_map.ts";
 import { earlier, records, sum } from "../base/columns.ts";
 import { count, several, shareOf, short } from "../base/format.ts";
-import { along, type Box, grown, middle, mix, type Point, toward } from "../base/geometry.ts";
+import {
+  along,
+  type Box,
+  grown,
+  middle,
+  mix,
+  type Point,
+  spreadOut,
+  toward,
+} from "../base/geometry.ts";
 import { hue, type Shade } from "../base/theme.ts";
 
 const KINDS: Record<string, { shade: Shade; text: string }> = {
@@ -96,19 +105,32 @@ function guestsOf({ operators, queries }: HubFrame, place: string): Guest[] {
   ];
 }
 
-/** Guests in lines that are about as wide as this, in pixels, and at this distance. */
-const [LINE, APART] = [150, 4];
+/** Guests stand in lines that are about as wide as this, in pixels; so far apart, and so tall. */
+const [LINE, APART, TALL] = [150, 4, 20];
+const NODE = 24;
+
+/** A node and all that stands below it, and the room that they take. */
+interface Card extends Box {
+  node: HubNode;
+  lines: Guest[][];
+}
+
+const nameOf = ({ name, is_down }: HubNode): string => (is_down ? `${name}: down` : name);
+
+/** Where the links of a node end. */
+const hubOf = ({ x, y, wide }: Box): Point => [x + wide / 2, y + NODE / 2];
 
 export class NetworkView extends CanvasMap<HubFrame> {
-  private places = new Map<string, Point>();
+  private cards = new Map<string, Card>();
 
   protected tell(frame: HubFrame): void {
     const queries = several(frame.queries.name.length, "query");
     const by = several(frame.operators.id.length, "operator");
     this.head(`widest link: ${bytes(frame.scale_max)} a batch`, `${queries} answered by ${by}`);
-    const signs = Object.values(KINDS).map(({ shade, text }) => ({ sign: "○", shade, text }));
+    const kinds = Object.values(KINDS).map((kind) => ({ sign: "○", ...kind, isMinor: true }));
     const streams = frame.streams.map((name, stream) => ({ sign: "●", stream, text: name }));
-    this.signs([...streams, ...signs, { text: "framed twice: built or moved just now" }]);
+    const twice = { text: "framed twice: built or moved just now", isMinor: true };
+    this.signs([...streams, ...kinds, twice]);
     const moved = records(frame.moves).map(({ operator, source, target, bytes: size }) => {
       return `operator ${operator} moved from ${source} to ${target}, ${bytes(size)}`;
     });
@@ -122,9 +144,7 @@ export class NetworkView extends CanvasMap<HubFrame> {
   protected paint(frame: HubFrame): void {
     const { pen } = this;
     const nodes = records(frame.nodes);
-    const x = (share: number) => mix(46, pen.wide - 46, share);
-    const y = (share: number) => mix(16, pen.tall - 58, share);
-    this.places = new Map(nodes.map((node) => [node.name, [x(node.x), y(node.y)]]));
+    this.cards = this.layOut(frame, nodes);
     const down = nodes.flatMap(({ name, is_down }) => (is_down ? name : []));
     for (const { first, second } of records(frame.links)) {
       const dash = down.includes(first) || down.includes(second) ? [3, 5] : [];
@@ -142,11 +162,41 @@ export class NetworkView extends CanvasMap<HubFrame> {
     for (const { source, target } of records(frame.moves)) {
       pen.line([this.at(source), this.at(target)], "bad", 3, [6, 4]);
     }
-    for (const node of nodes) this.paintNode(node);
-    for (const { name } of nodes) this.paintGuests(guestsOf(frame, name), this.at(name));
+    for (const card of this.cards.values()) this.paintCard(card);
   }
 
-  private at = (name: string): Point => this.places.get(name) ?? [0, 0];
+  private at(name: string): Point {
+    const card = this.cards.get(name);
+    return card ? hubOf(card) : [0, 0];
+  }
+
+  private wideOf = (text: string): number => Math.max(26, this.pen.width(text, 11.5, true) + 13);
+
+  /** Places the nodes where the frame has them, as far as none then covers another. */
+  private layOut(frame: HubFrame, nodes: HubNode[]): Map<string, Card> {
+    const [{ wide, tall }, whole] = [this.pen, { x: 2, y: 2 }];
+    const cards = nodes.map((node): Card => {
+      const lines = this.inLines(guestsOf(frame, node.name));
+      const size = Math.max(...lines.map(this.lineWide), this.wideOf(nameOf(node)));
+      const [x, y] = [mix(46, wide - 46, node.x) - size / 2, mix(4, tall - 70, node.y)];
+      return { node, lines, x, y, wide: size, tall: NODE + TALL * lines.length };
+    });
+    const area = { ...whole, wide: wide - 4, tall: tall - 4 };
+    return new Map(spreadOut(cards, area, 5).map((card) => [card.node.name, card]));
+  }
+
+  private lineWide = (line: Guest[]): number =>
+    sum(line.map(({ text }) => this.wideOf(text) + APART)) - APART;
+
+  private inLines(guests: Guest[]): Guest[][] {
+    const lines: Guest[][] = [];
+    for (const guest of guests) {
+      const line = lines.at(-1);
+      if (line && this.lineWide([...line, guest]) <= LINE) line.push(guest);
+      else lines.push([guest]);
+    }
+    return lines;
+  }
 
   /** A flow, some places beside the middle of its link, where several run side by side. */
   private paintFlow({ source, target, stream }: HubFlow, share: number, aside: number): void {
@@ -160,39 +210,29 @@ export class NetworkView extends CanvasMap<HubFrame> {
     for (const bead of beads(way, this.time, 46)) pen.dot(bead, 2.6, colour);
   }
 
-  private paintNode({ name, streams: [stream], is_down, role }: HubNode): void {
+  private paintCard(card: Card): void {
     const { pen } = this;
-    const [x, y] = this.at(name);
-    const wide = Math.max(30, pen.width(name, 12, true) + 14);
-    const box = { x: x - wide / 2, y: y - 12, wide, tall: 24 };
+    const { node, lines } = card;
+    const { streams, is_down, role } = node;
+    const [text, [x, y]] = [nameOf(node), hubOf(card)];
+    const wide = this.wideOf(text);
+    const box = { x: x - wide / 2, y: card.y, wide, tall: NODE };
     const [colour, round] = [is_down ? "bad" : "ink", role === "source" ? 12 : 5] as const;
-    const stroke = is_down ? "bad" : stream === undefined ? "muted" : hue(stream);
-    pen.box(box, { fill: "panel", stroke, width: stroke === "muted" ? 1.2 : 2.5, round });
-    pen.target(box, `node:${name}`, is_down ? `${name} is down` : `${name}: ${role}`);
-    pen.text(name, x, y, { bold: true, align: "center", colour });
-    if (is_down) pen.text("down", x, y - 20, { ...LABEL, colour });
+    const own = streams[0] === undefined ? "muted" : hue(streams[0]);
+    const [stroke, width] = [is_down ? "bad" : own, own === "muted" ? 1.2 : 2.5] as const;
+    pen.box(box, { fill: "panel", stroke, width, round });
+    pen.target(box, `node:${node.name}`, is_down ? `${node.name} is down` : `${text}: ${role}`);
+    pen.text(text, x, y, { ...LABEL, size: 12, isMinor: false, colour });
+    for (const [row, line] of lines.entries()) {
+      let left = x - this.lineWide(line) / 2;
+      for (const guest of line) {
+        const room = { x: left, y: card.y + NODE + 3 + TALL * row, wide: this.wideOf(guest.text) };
+        this.paintGuest(guest, { ...room, tall: TALL - 3 });
+        left += room.wide + APART;
+      }
+    }
   }
 
-  /** Guests in lines below their node. */
-  private paintGuests(guests: Guest[], [x, y]: Point): void {
-    const { pen } = this;
-    const wideOf = ({ text }: Guest) => pen.width(text, 11, true) + 12 + APART;
-    const lines: Guest[][] = [];
-    for (const guest of guests) {
-      const line = lines.at(-1);
-      if (line && sum([...line, guest].map(wideOf)) <= LINE + APART) line.push(guest);
-      else lines.push([guest]);
-    }
-    lines.forEach((line, row) => {
-      const whole = sum(line.map(wideOf)) - APART;
-      let left = Math.max(0, Math.min(pen.wide - whole, x - whole / 2));
-      for (const guest of line) {
-        const wide = wideOf(guest) - APART;
-        this.paintGuest(guest, { x: left, y: y + 15 + 20 * row, wide, tall: 17 });
-        left += wide + APART;
-      }
-    });
-  }
   private paintGuest({ name, text, said, shade, isNew }: Guest, box: Box): void {
     const { pen } = this;
     const { colour: stroke } = this.named(name, shade ?? "ink");
