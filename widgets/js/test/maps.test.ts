@@ -4,7 +4,7 @@ import type { CubeFrame, HotKeysFrame, HubFrame, ShedBar, SheddingFrame } from "
 import { numberIn } from "../src/base/canvas_map.ts";
 import { spreadOut } from "../src/base/geometry.ts";
 import { inspectSpread, partOf } from "../src/hotkeys/spread.ts";
-import { beads, inspectHub } from "../src/hub/network.ts";
+import { inspectHub } from "../src/hub/network.ts";
 import { inspectCells, reached, unitBox } from "../src/hypercube/cells.ts";
 import { inspectShares, percent, yieldCurve } from "../src/shedding/shares.ts";
 
@@ -198,32 +198,6 @@ test("a node says whether it is down, and its bytes", () => {
     ["bytes out, this batch", "1.2 kB"],
   ]);
   assert.equal(inspectHub(hub, "node:N9"), undefined);
-});
-
-test("beads are at even distances and move by one", () => {
-  const way: [[number, number], [number, number]] = [
-    [0, 0],
-    [100, 0],
-  ];
-  assert.deepEqual(beads(way, 0, 50), [
-    [0, 0],
-    [50, 0],
-  ]);
-  assert.deepEqual(beads(way, 0.5, 50), [
-    [25, 0],
-    [75, 0],
-  ]);
-  assert.equal(
-    beads(
-      [
-        [0, 0],
-        [3, 0],
-      ],
-      0,
-      50,
-    ).length,
-    1,
-  );
 });
 
 test("nodes of a hub do not cover one another, and stay on a narrow map", () => {

@@ -32,7 +32,8 @@ export interface TextStyle {
   isMinor?: boolean;
 }
 
-type LineStyle = [colour: Colour, width?: number, dash?: number[], alpha?: number];
+/** Dashes of no length are dots; ``offset`` moves them towards the start. */
+type LineStyle = [colour: Colour, width?: number, dash?: number[], alpha?: number, offset?: number];
 
 /** Texts that explain. */
 export const SMALL: TextStyle = { size: 11, colour: "muted" };
@@ -99,13 +100,14 @@ export class Pen {
   }
 
   /** A line with a gap where a point is not known (not a number). */
-  line(points: Point[], ...[stroke, width = 1, dash = [], alpha = 1]: LineStyle): void {
+  line(points: Point[], ...[stroke, width = 1, dash = [], alpha = 1, offset = 0]: LineStyle): void {
+    this.context.lineDashOffset = offset;
     this.context.beginPath();
     points.forEach(([x, y], k) => {
       if (Number.isNaN(points[k - 1]?.[1])) this.context.moveTo(x, y);
       else this.context.lineTo(x, y);
     });
-    this.finish({ stroke, width, dash, alpha }, dash.length ? "butt" : "round");
+    this.finish({ stroke, width, dash, alpha }, dash[0] ? "butt" : "round");
   }
 
   straight(x0: number, y0: number, x1: number, y1: number, ...style: LineStyle): void {

@@ -4,16 +4,7 @@ import type { HubFlow, HubFrame, HubNode } from "../../frames.ts";
 import { CanvasMap, type Detail, type Pair } from "../base/canvas_map.ts";
 import { earlier, records, sum } from "../base/columns.ts";
 import { count, several, shareOf, short } from "../base/format.ts";
-import {
-  along,
-  type Box,
-  grown,
-  middle,
-  mix,
-  type Point,
-  spreadOut,
-  toward,
-} from "../base/geometry.ts";
+import { type Box, grown, middle, mix, type Point, spreadOut, toward } from "../base/geometry.ts";
 import { hue, type Shade } from "../base/theme.ts";
 
 const KINDS: Record<string, { shade: Shade; text: string }> = {
@@ -22,20 +13,18 @@ const KINDS: Record<string, { shade: Shade; text: string }> = {
   relaxed: { shade: "near", text: "a running operator was widened" },
 };
 
-const LABEL = { size: 11, bold: true, align: "center", isMinor: true } as const;
-
 const kindOf = (reuse: string) => KINDS[reuse] ?? { shade: "muted" as const, text: "" };
 
 const bytes = (size: number): string => `${short(size)}B`.replace(/([kMG]?B)$/, " $1");
 
 /** The text about a query, an operator or a node in the inspector. */
 export function inspectHub(frame: HubFrame, selected: string): Detail | undefined {
-  const operators = records(frame.operators);
   const node = records(frame.nodes).find(({ name }) => selected === `node:${name}`);
   if (node) return inspectNode(frame, node);
   const query = records(frame.queries).find(({ name }) => selected === `query:${name}`);
   const wanted = query ? `operator:${query.operator}` : selected;
-  const operator = operators.find(({ id }) => wanted === `operator:${id}`);
+  const operator = records(frame.operators).find(({ id }) => wanted === `operator:${id}`);
+  const { id, node: place, streams } = operator ?? {};
   const work: Pair[] = operator
     ? [
         ["it reads", operator.reads.join(", ")],
@@ -44,21 +33,18 @@ export function inspectHub(frame: HubFrame, selected: string): Detail | undefine
         ["rows that it holds", `${count(operator.live)}, ${bytes(operator.live_bytes)}`],
       ]
     : [];
-  if (query) {
-    const found = operator ? `, answered by operator ${operator.id} at ${operator.node}` : "";
-    const considered = query.options.map((option, k): Pair => [option, String(query.costs[k])]);
-    const head: Pair = ["considered: bytes in transit, modelled", ""];
-    const pairs: Pair[] = [
-      [kindOf(query.reuse_kind).text, ""],
-      ["text", query.sql],
-      head,
-      ...considered,
-    ];
-    const words = `asked at ${query.sink}${found}`;
-    return { title: `Query “${query.name}”`, words, pairs: [...pairs, ...work] };
+  if (!query) {
+    return operator && { title: `Operator ${id}`, words: `${streams} at ${place}`, pairs: work };
   }
-  const words = `${operator?.streams} at ${operator?.node}`;
-  return operator && { title: `Operator ${operator.id}`, words, pairs: work };
+  const pairs: Pair[] = [
+    [kindOf(query.reuse_kind).text, ""],
+    ["text", query.sql],
+    ["considered: bytes in transit, modelled", ""],
+    ...query.options.map((option, k): Pair => [option, String(query.costs[k])]),
+    ...work,
+  ];
+  const found = operator ? `, answered by operator ${id} at ${place}` : "";
+  return { title: `Query “${query.name}”`, words: `asked at ${query.sink}${found}`, pairs };
 }
 
 function inspectNode({ operators, flows }: HubFrame, { name, is_down, role }: HubNode): Detail {
@@ -74,54 +60,53 @@ function inspectNode({ operators, flows }: HubFrame, { name, is_down, role }: Hu
   return { title: name, words: is_down ? "down" : role, pairs };
 }
 
-/** Points at even distances of a way; ``time`` moves them by one distance. */
-export function beads([a, b]: [Point, Point], time: number, apart: number): Point[] {
-  const long = Math.hypot(b[0] - a[0], b[1] - a[1]);
-  const number = Math.max(1, Math.floor(long / apart));
-  return Array.from({ length: number }, (_, k) => along(a, b, (k + (time % 1)) / number));
-}
-
-/** An operator or a query, which stands below its node; a query has a color. */
-interface Guest {
+/** A node, an operator or a query, as it is painted. */
+interface Pill {
   name: string;
   text: string;
   said: string;
-  shade?: Shade;
+  stroke: Shade;
+  round: number;
+  isFull?: boolean;
   isNew?: boolean;
 }
 
-/** The operators at a node, and the queries that are asked there. */
-function guestsOf({ operators, queries }: HubFrame, place: string): Guest[] {
-  const here = records(operators).filter(({ node }) => node === place);
+/** A node, then the operators that run there, then the queries that are asked there. */
+function pillsOf({ operators, queries }: HubFrame, node: HubNode): Pill[] {
+  const { name: place, role, is_down, streams } = node;
+  const here = records(operators).filter((operator) => operator.node === place);
   const asked = records(queries).filter(({ sink }) => sink === place);
+  const own = streams[0] === undefined ? "muted" : hue(streams[0]);
+  const [text, said] = is_down
+    ? [`${place}: down`, `${place} is down`]
+    : [place, `${place}: ${role}`];
+  const [stroke, round] = [is_down ? "bad" : own, role === "source" ? 12 : 5] as const;
   return [
-    ...here.map(({ id, streams, is_changed: isNew }): Guest => {
-      return { name: `operator:${id}`, text: `⋈${id}`, said: `Operator ${id}: ${streams}`, isNew };
+    { name: `node:${place}`, text, said, stroke, round },
+    ...here.map(({ id, streams: joined, is_changed: isNew }): Pill => {
+      const [name, said] = [`operator:${id}`, `Operator ${id}: ${joined}`];
+      return { name, text: `⋈${id}`, said, stroke: "ink", round: 4, isFull: true, isNew };
     }),
-    ...asked.map(({ name: text, reuse_kind }): Guest => {
-      const { text: how, shade } = kindOf(reuse_kind);
-      return { name: `query:${text}`, text, said: `Query ${text}: ${how}`, shade };
+    ...asked.map(({ name: text, reuse_kind }): Pill => {
+      const { text: how, shade: stroke } = kindOf(reuse_kind);
+      return { name: `query:${text}`, text, said: `Query ${text}: ${how}`, stroke, round: 9 };
     }),
   ];
 }
 
-/** Guests stand in lines that are about as wide as this, in pixels; so far apart, and so tall. */
-const [LINE, APART, TALL] = [150, 4, 20];
-const NODE = 24;
+/** Dots on a flow, at a distance in pixels. */
+const BEADS = [0, 46];
 
-/** A node and all that stands below it, and the room that they take. */
+/** The height of pills, and the distance between them. */
+const [TALL, APART] = [21, 4];
+
+/** A node with what stands below it, in lines, and the room that it takes. */
 interface Card extends Box {
-  node: HubNode;
-  lines: Guest[][];
+  lines: Pill[][];
 }
 
-const nameOf = ({ name, is_down }: HubNode): string => (is_down ? `${name}: down` : name);
-
-/** Where the links of a node end. */
-const hubOf = ({ x, y, wide }: Box): Point => [x + wide / 2, y + NODE / 2];
-
 export class NetworkView extends CanvasMap<HubFrame> {
-  private cards = new Map<string, Card>();
+  private cards = new Map<string, Card | undefined>();
 
   protected tell(frame: HubFrame): void {
     const queries = several(frame.queries.name.length, "query");
@@ -144,7 +129,11 @@ export class NetworkView extends CanvasMap<HubFrame> {
   protected paint(frame: HubFrame): void {
     const { pen } = this;
     const nodes = records(frame.nodes);
-    this.cards = this.layOut(frame, nodes);
+    const { wide, tall } = pen;
+    const cards = nodes.map((node) => this.cardOf(pillsOf(frame, node), node));
+    const area = { x: 2, y: 2, wide: wide - 4, tall: tall - 4 };
+    const placed = spreadOut(cards, area, 6);
+    this.cards = new Map(nodes.map(({ name }, k) => [name, placed[k]]));
     const down = nodes.flatMap(({ name, is_down }) => (is_down ? name : []));
     for (const { first, second } of records(frame.links)) {
       const dash = down.includes(first) || down.includes(second) ? [3, 5] : [];
@@ -162,40 +151,27 @@ export class NetworkView extends CanvasMap<HubFrame> {
     for (const { source, target } of records(frame.moves)) {
       pen.line([this.at(source), this.at(target)], "bad", 3, [6, 4]);
     }
-    for (const card of this.cards.values()) this.paintCard(card);
+    for (const card of placed) this.paintCard(card);
   }
 
+  /** Where the links of a node end. */
   private at(name: string): Point {
-    const card = this.cards.get(name);
-    return card ? hubOf(card) : [0, 0];
+    const { x, y, wide } = this.cards.get(name) ?? { x: 0, y: 0, wide: 0 };
+    return [x + wide / 2, y + TALL / 2];
   }
 
-  private wideOf = (text: string): number => Math.max(26, this.pen.width(text, 11.5, true) + 13);
+  private wideOf = ({ text }: Pill): number => Math.max(30, this.pen.width(text, 12, true) + 14);
 
-  /** Places the nodes where the frame has them, as far as none then covers another. */
-  private layOut(frame: HubFrame, nodes: HubNode[]): Map<string, Card> {
-    const [{ wide, tall }, whole] = [this.pen, { x: 2, y: 2 }];
-    const cards = nodes.map((node): Card => {
-      const lines = this.inLines(guestsOf(frame, node.name));
-      const size = Math.max(...lines.map(this.lineWide), this.wideOf(nameOf(node)));
-      const [x, y] = [mix(46, wide - 46, node.x) - size / 2, mix(4, tall - 70, node.y)];
-      return { node, lines, x, y, wide: size, tall: NODE + TALL * lines.length };
-    });
-    const area = { ...whole, wide: wide - 4, tall: tall - 4 };
-    return new Map(spreadOut(cards, area, 5).map((card) => [card.node.name, card]));
-  }
+  private lineWide = (line: Pill[]): number =>
+    sum(line.map(this.wideOf)) + APART * (line.length - 1);
 
-  private lineWide = (line: Guest[]): number =>
-    sum(line.map(({ text }) => this.wideOf(text) + APART)) - APART;
-
-  private inLines(guests: Guest[]): Guest[][] {
-    const lines: Guest[][] = [];
-    for (const guest of guests) {
-      const line = lines.at(-1);
-      if (line && this.lineWide([...line, guest]) <= LINE) line.push(guest);
-      else lines.push([guest]);
-    }
-    return lines;
+  /** A node where the frame has it, and two of the others in each line below it. */
+  private cardOf(pills: Pill[], node: HubNode): Card {
+    const { pen } = this;
+    const lines = [...Map.groupBy(pills, (_, k) => Math.ceil(k / 2)).values()];
+    const wide = Math.max(...lines.map(this.lineWide));
+    const [x, y] = [mix(46, pen.wide - 46, node.x), mix(4, pen.tall - 70, node.y)];
+    return { lines, x: x - wide / 2, y, wide, tall: (TALL + APART) * lines.length };
   }
 
   /** A flow, some places beside the middle of its link, where several run side by side. */
@@ -207,38 +183,28 @@ export class NetworkView extends CanvasMap<HubFrame> {
     const way: [Point, Point] = [toward(a, turn, shift), toward(b, turn, shift)];
     const colour = stream < 0 ? "ink" : hue(stream);
     pen.line(way, colour, 1.5 + 11 * share, [], 0.4);
-    for (const bead of beads(way, this.time, 46)) pen.dot(bead, 2.6, colour);
+    pen.line(way, colour, 5.2, BEADS, 1, -this.time * sum(BEADS));
   }
 
-  private paintCard(card: Card): void {
-    const { pen } = this;
-    const { node, lines } = card;
-    const { streams, is_down, role } = node;
-    const [text, [x, y]] = [nameOf(node), hubOf(card)];
-    const wide = this.wideOf(text);
-    const box = { x: x - wide / 2, y: card.y, wide, tall: NODE };
-    const [colour, round] = [is_down ? "bad" : "ink", role === "source" ? 12 : 5] as const;
-    const own = streams[0] === undefined ? "muted" : hue(streams[0]);
-    const [stroke, width] = [is_down ? "bad" : own, own === "muted" ? 1.2 : 2.5] as const;
-    pen.box(box, { fill: "panel", stroke, width, round });
-    pen.target(box, `node:${node.name}`, is_down ? `${node.name} is down` : `${text}: ${role}`);
-    pen.text(text, x, y, { ...LABEL, size: 12, isMinor: false, colour });
+  private paintCard({ x, y, wide, lines }: Card): void {
     for (const [row, line] of lines.entries()) {
-      let left = x - this.lineWide(line) / 2;
-      for (const guest of line) {
-        const room = { x: left, y: card.y + NODE + 3 + TALL * row, wide: this.wideOf(guest.text) };
-        this.paintGuest(guest, { ...room, tall: TALL - 3 });
-        left += room.wide + APART;
+      let left = x + (wide - this.lineWide(line)) / 2;
+      for (const pill of line) {
+        const room = this.wideOf(pill);
+        const top = y + row * (TALL + APART);
+        this.paintPill(pill, { x: left, y: top, wide: room, tall: TALL });
+        left += room + APART;
       }
     }
   }
 
-  private paintGuest({ name, text, said, shade, isNew }: Guest, box: Box): void {
+  private paintPill({ name, text, said, isFull, isNew, round, ...pill }: Pill, box: Box): void {
     const { pen } = this;
-    const { colour: stroke } = this.named(name, shade ?? "ink");
-    pen.box(box, { fill: shade ? "panel" : stroke, stroke, width: 1.5, round: shade ? 9 : 4 });
+    const { colour: stroke } = this.named(name, pill.stroke);
+    pen.box(box, { fill: isFull ? stroke : "panel", stroke, width: 2, round });
     if (isNew) pen.box(grown(box, 2.5), { stroke, width: 1.2, round: 6 });
     pen.target(box, name, said);
-    pen.text(text, ...middle(box), { ...LABEL, colour: shade ? "ink" : "panel" });
+    const style = { bold: true, align: "center", colour: isFull ? "panel" : "ink" } as const;
+    pen.text(text, ...middle(box), style);
   }
 }
