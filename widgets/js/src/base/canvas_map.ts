@@ -1,7 +1,7 @@
 // A map of one canvas: a title with its scale above it, a legend, and a sentence below.
 import { add, wordy } from "./dom.ts";
 import { count, shareOf } from "./format.ts";
-import { type Box, between, eased, mix, risen, within } from "./geometry.ts";
+import { type Box, between, eased, mix, type Point, risen, within } from "./geometry.ts";
 import { Pen, type Target } from "./pen.ts";
 import type { Colour, Theme } from "./theme.ts";
 
@@ -170,6 +170,17 @@ export abstract class CanvasMap<Frame extends Held> {
       pen.target({ x: 0, y: top, wide: pen.wide, tall }, name, this.textOf(host));
     }
     return row;
+  }
+
+  /** Paints dots on a line, of which each moves to the place of the next while the batch goes on. */
+  protected paintBeads(line: Point[], colour: Colour): void {
+    const apart = 46;
+    for (const [shade, width] of [
+      ["panel", 8],
+      [colour, 5],
+    ] as const) {
+      this.pen.line(line, shade, width, [0, apart], 1, -apart * this.time);
+    }
   }
 
   /** Names the upper and the left side of a box. */

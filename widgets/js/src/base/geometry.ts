@@ -58,21 +58,17 @@ export function between(a: Box, b: Box, share: number): Box {
 export function spreadOut<B extends Box>(boxes: B[], area: Box, gap: number): B[] {
   const placed = boxes.map((box) => ({ ...box }));
   for (let round = 0; round < 80; round++) {
-    for (const [k, a] of placed.entries()) {
-      for (const b of placed.slice(k + 1)) {
-        const [[ax, ay], [bx, by]] = [middle(a), middle(b)];
-        const across = (a.wide + b.wide) / 2 + gap - Math.abs(ax - bx);
-        const down = (a.tall + b.tall) / 2 + gap - Math.abs(ay - by);
+    for (const a of placed) {
+      for (const b of placed.filter((box) => box !== a)) {
+        const [x, y] = [b.x - a.x + (b.wide - a.wide) / 2, b.y - a.y + (b.tall - a.tall) / 2];
+        const across = (a.wide + b.wide) / 2 + gap - Math.abs(x);
+        const down = (a.tall + b.tall) / 2 + gap - Math.abs(y);
         if (across <= 0 || down <= 0) continue;
-        const [x, y] = across < down ? [across / 2, 0] : [0, down / 2];
-        const [left, above] = [ax < bx ? -1 : 1, ay < by ? -1 : 1];
-        Object.assign(a, { x: a.x + left * x, y: a.y + above * y });
-        Object.assign(b, { x: b.x - left * x, y: b.y - above * y });
+        if (across < down) a.x -= (x > 0 ? across : -across) / 2;
+        else a.y -= (y > 0 ? down : -down) / 2;
       }
-    }
-    for (const box of placed) {
-      box.x = Math.max(area.x, Math.min(area.x + area.wide - box.wide, box.x));
-      box.y = Math.max(area.y, Math.min(area.y + area.tall - box.tall, box.y));
+      a.x = Math.max(area.x, Math.min(area.x + area.wide - a.wide, a.x));
+      a.y = Math.max(area.y, Math.min(area.y + area.tall - a.tall, a.y));
     }
   }
   return placed;

@@ -8,7 +8,6 @@ import { count } from "../base/format.ts";
 import { conditionPart, meter, type Share } from "./condition.ts";
 import { detailOf } from "./maps.ts";
 import { type Touched, Touches } from "./touches.ts";
-import { answerPairs } from "./waits.ts";
 
 export type Place =
   | { host: number; batch: number }
@@ -73,7 +72,7 @@ export class Inspector {
     const { batch } = frame;
     const held = page.hosts.values.map((values) => values[0] ?? []);
     const detail = detailOf(frame.state_map, selected);
-    const { title, words, pairs } = detail ?? wholeOf(frame, held.at(-1)?.length ?? 0, host);
+    const { title, words, pairs } = detail ?? wholeOf(held.at(-1)?.length ?? 0, host);
     const did = detail && host === undefined ? [] : didPairs(page, batch, host);
     this.shown.replaceChildren(make("h2", "", title), words ? make("p", "", words) : "");
     if (host !== undefined) {
@@ -97,10 +96,10 @@ export class Inspector {
 }
 
 /** What is said without a selection, or of a host about which the map says nothing. */
-function wholeOf({ answers }: BatchFrame, hosts: number, host?: number): Detail {
+function wholeOf(hosts: number, host?: number): Detail {
   if (host !== undefined) return { title: `Host ${host}`, words: "", pairs: [] };
   const words = `${count(hosts)} in use; select something in the picture to read it`;
-  return { title: "All hosts", words, pairs: answerPairs(answers) };
+  return { title: "All hosts", words, pairs: [] };
 }
 
 function secondsPart({ timeline }: CockpitPage, batch: number): Node[] {

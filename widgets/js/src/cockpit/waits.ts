@@ -1,28 +1,17 @@
 // The rows of a join with answers: those that wait, as a share of what is held, and what this batch
 // answered.
 import type { AnswerFlow } from "../../frames.ts";
-import type { Pair } from "../base/canvas_map.ts";
 import { add } from "../base/dom.ts";
 import { count } from "../base/format.ts";
 import { hue } from "../base/theme.ts";
 
-/** What a batch answered of a stream, in a sentence. */
-export function answerOf({ name, waiting, answered, unmatched }: AnswerFlow): string {
+/** What was answered of a stream, in this batch and so far, in a sentence. */
+export function answerOf({ name, waiting, answered, ...flow }: AnswerFlow): string {
   const done = answered
-    ? `${count(answered)} answered in this batch, ${count(unmatched)} without a partner`
+    ? `${count(answered)} answered in this batch, ${count(flow.unmatched)} without a partner`
     : "none answered in this batch";
-  return `${count(waiting)} of ${name} wait; ${done}`;
-}
-
-/** The figures of all streams, for the inspector. */
-export function answerPairs(flows: AnswerFlow[]): Pair[] {
-  return flows.flatMap((flow): Pair[] => [
-    [`rows of ${flow.name} that wait`, count(flow.waiting)],
-    ["answered in this batch", count(flow.answered)],
-    ["without a partner", count(flow.unmatched)],
-    ["answered so far", count(flow.total_answered)],
-    ["of them without a partner", count(flow.total_unmatched)],
-  ]);
+  const total = `so far ${count(flow.total_answered)}, ${count(flow.total_unmatched)} without`;
+  return `${count(waiting)} of ${name} wait; ${done}; ${total}`;
 }
 
 /** Shows a bar for each stream; the longest is as long as most rows that were held. */

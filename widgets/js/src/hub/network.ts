@@ -94,9 +94,6 @@ function pillsOf({ operators, queries }: HubFrame, node: HubNode): Pill[] {
   ];
 }
 
-/** Dots on a flow, at a distance in pixels. */
-const BEADS = [0, 46];
-
 /** The height of pills, and the distance between them. */
 const [TALL, APART] = [21, 4];
 
@@ -183,7 +180,7 @@ export class NetworkView extends CanvasMap<HubFrame> {
     const way: [Point, Point] = [toward(a, turn, shift), toward(b, turn, shift)];
     const colour = stream < 0 ? "ink" : hue(stream);
     pen.line(way, colour, 1.5 + 11 * share, [], 0.4);
-    pen.line(way, colour, 5.2, BEADS, 1, -this.time * sum(BEADS));
+    this.paintBeads(way, colour);
   }
 
   private paintCard({ x, y, wide, lines }: Card): void {

@@ -5,7 +5,7 @@ import { earlier, records, sum } from "../base/columns.ts";
 import { count, several, shareOf } from "../base/format.ts";
 import { along, mix, type Point, squareAt, toward } from "../base/geometry.ts";
 import { SMALL } from "../base/pen.ts";
-import { type Colour, hue } from "../base/theme.ts";
+import { hue } from "../base/theme.ts";
 
 const [LABEL, GAP] = [46, 0.02];
 const NUMBER = { size: 11, bold: true, align: "center" } as const;
@@ -136,11 +136,10 @@ export class RingView extends CanvasMap<RingFrame> {
     return Math.min(5, this.ring.depth / 4);
   }
 
-  /** The dots of a stream at a node, each with its fill and its stroke: the head, then the tail. */
-  private dotsAt(stream: number, node: number | undefined): [Colour, Colour][] {
-    const { heads, tails } = this.frame;
-    const head: [Colour, Colour][] = heads[stream] === node ? [["ink", "panel"]] : [];
-    return tails[stream] === node ? [...head, ["panel", "ink"]] : head;
+  /** The dots of a stream at a node, full for the head and empty for the tail. */
+  private dotsAt(stream: number, node: number): boolean[] {
+    const ends = [this.frame.heads, this.frame.tails];
+    return ends.flatMap((nodes, k) => (nodes[stream] === node ? k === 0 : []));
   }
 
   /** The head and the tail of a stream, and its new rows on their way round from the head. */
@@ -150,9 +149,11 @@ export class RingView extends CanvasMap<RingFrame> {
     const radius = this.lane(stream);
     for (const [place, node] of nodes.entries()) {
       const [from] = span(place, nodes.length);
-      for (const [k, [fill, stroke]] of this.dotsAt(stream, node).entries()) {
+      for (const [k, isFull] of this.dotsAt(stream, node).entries()) {
         const shift = dot + 4 + k * (2 * dot + 8);
-        pen.dot(toward(centre, from + shift / radius, radius), dot, fill, stroke, 2);
+        const at = toward(centre, from + shift / radius, radius);
+        pen.dot(at, dot, "ink", "panel", 2);
+        if (!isFull) pen.dot(at, dot - 2, "panel");
       }
     }
     const ends = this.spanOf(heads[stream]);

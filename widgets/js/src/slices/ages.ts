@@ -4,11 +4,12 @@ import type { AgeQuery, AgesFrame, SlicePiece } from "../../frames.ts";
 import { CanvasMap, type Detail, type Pair } from "../base/canvas_map.ts";
 import { earlier, records } from "../base/columns.ts";
 import { age, count, shareOf } from "../base/format.ts";
-import { type Box, middle, mix, risen, squareAt } from "../base/geometry.ts";
+import { grown, middle, mix, type Point, risen } from "../base/geometry.ts";
 import { SMALL } from "../base/pen.ts";
 import { hue } from "../base/theme.ts";
 
 const TOP = 24;
+const HOST = { size: 10, ground: "bg", align: "center" } as const;
 
 /** The room below a stream's lane; several hosts are named there. */
 const gapOf = ({ hosts }: AgesFrame): number => (hosts > 1 ? 22 : 14);
@@ -141,7 +142,8 @@ export class AgesView extends CanvasMap<AgesFrame> {
       pen.target(box, nameOf(piece), text);
       const style = { align: "center", ground: "panel", bold: true, room: box.wide - 8 } as const;
       pen.text(count(rows), ...middle(box), style);
-      if (!first && this.time < 1 && frame.received[stream]) this.paintArrivals(box, stream);
+      const young = [box.x - 9, box.x + box.wide].map((at): Point => [at, box.y + 8]);
+      if (!first && frame.received[stream]) this.paintBeads(young, hue(stream));
     }
     if (frame.hosts > 1) this.paintHosts(frame);
   }
@@ -152,26 +154,11 @@ export class AgesView extends CanvasMap<AgesFrame> {
     for (const { host, stream, first, last } of stretchesOf(records(pieces))) {
       const [from, to, y] = [x(first) + 3, x(last) - 3, this.top(stream) + tall];
       const [name, text] = [`host:${host}`, `host ${host}`];
-      const style = {
-        ...this.named(name, "muted"),
-        size: 10,
-        ground: "bg",
-        align: "center",
-      } as const;
+      const style = { ...HOST, ...this.named(name, "muted") };
       pen.straight(from, y + 10, to, y + 10, style.colour, style.bold ? 2.5 : 1.2);
       pen.text(text, (from + to) / 2, y + 10, { ...style, room: to - from });
       const box = { x: from, y: y + 3, wide: to - from, tall: 15 };
       pen.targets.push({ box, name, text: `Host ${host} holds ${age(first)} to ${age(last)}` });
-    }
-  }
-
-  /** Rows that come in, in the slice of the youngest. */
-  private paintArrivals({ x, y, wide, tall }: Box, stream: number): void {
-    for (let k = 0; k < 6; k++) {
-      const way = (this.time + k / 6) % 1;
-      const low = y + 9 + ((k * 29) % Math.max(8, tall - 18));
-      const box = squareAt([mix(x - 9, x + wide, way), low], 3);
-      this.pen.box(box, { fill: hue(stream), round: 2, alpha: 1 - 0.6 * way, stroke: "panel" });
     }
   }
 
@@ -180,16 +167,12 @@ export class AgesView extends CanvasMap<AgesFrame> {
     const { bold, colour } = this.named(`query:${name}`);
     const [size, level] = [Math.min(12, Math.max(10, Math.round(row) - 4)), y + row / 2];
     pen.text(name, 0, level, { size, bold, colour, isMinor: true });
-    const bar = {
-      x: left,
-      y: y + row * 0.2,
-      wide: x(Math.max(...windows)) - left,
-      tall: row * 0.6,
-    };
-    pen.box(bar, { fill: bold ? "accent" : "faint", alpha: bold ? 0.9 : 0.4, round: 3 });
+    const box = { x: 0, y, wide: pen.wide, tall: row };
+    const bar = { ...box, x: left, wide: x(Math.max(...windows)) - left };
+    const look = { fill: bold ? "accent" : "faint", alpha: bold ? 0.9 : 0.4, round: 6 } as const;
+    pen.box(grown(bar, -0.2 * row), look);
     const found = { size, bold: true, align: "right", ground: "bg", isMinor: true } as const;
     pen.text(count(results), pen.wide - 4, level, found);
-    const box = { x: 0, y, wide: pen.wide, tall: row };
     pen.targets.push({ box, name: `query:${name}`, text: `Query ${name}` });
   }
 }
