@@ -186,3 +186,9 @@ def test_a_model_counts_its_state_in_rows():
     held = sum(frame["state_map"]["grid"]["stored"])
     figures = dict(zip(frame["key_figures"]["name"], frame["key_figures"]["value"], strict=True))
     assert figures["rows, all copies"] == f"{held:,}" and "state, all copies" not in figures
+
+
+def test_one_host_is_not_one_of_1_hosts():
+    frame = recorded_page(simulate(HashPartition(1), [(9, 5)]))["frames"][-1]
+    title = "Rows of equal keys meet on one host; other pairs never meet."
+    assert frame["state_map"]["grid"]["title"] == title

@@ -151,8 +151,7 @@ export class Cockpit extends Playback {
     this.tracks.show(page, batch, selected, frame?.title);
     if (!frame) return;
     this.length = this.drawer.slowness * (frame.state_map.grid?.is_moving ? SLOW : QUICK);
-    for (const { map, facts, frame: own } of this.views) {
-      map.answer(own.state_map, own.answers);
+    for (const { facts, frame: own } of this.views) {
       if (facts) showFigures(facts, own);
     }
     this.paint();
@@ -170,7 +169,7 @@ export class Cockpit extends Playback {
       const flags = page.annotations.filter(({ batch }) => batch === this.batch);
       this.theme.failed = new Set(flags.flatMap(({ lost }) => lost.map((host) => `host:${host}`)));
       const time = frame.batch < this.batch ? 1 : this.time;
-      map.show(frame.state_map, before, time, this.selected);
+      map.show(frame, before, time, this.selected);
     }
   }
 

@@ -1,5 +1,5 @@
 // The drawer of a run's map, and what it says about a selection, by the name that Python gives it.
-import type { AnswerFlow, MapFrame } from "../../frames.ts";
+import type { BatchFrame, MapFrame } from "../../frames.ts";
 import { BlocksView } from "../base/block_map.ts";
 import type { CanvasMap, Detail, Held, Targets } from "../base/canvas_map.ts";
 import { add } from "../base/dom.ts";
@@ -59,27 +59,18 @@ export class MapPane {
     return this.view?.targets ?? [];
   }
 
-  show(map: MapFrame, before: MapFrame | undefined, time: number, selected = ""): void {
-    const name = this.make(map);
-    if (name) this.view?.draw(map[name] as never, before?.[name] as never, time, selected);
-  }
-
-  /** Shows the answers after the batch, below the map. */
-  answer(map: MapFrame, flows: AnswerFlow[]): void {
-    this.make(map);
-    this.most = Math.max(this.most, ...flows.map(({ held, waiting }) => Math.max(held, waiting)));
-    if (this.waits) showWaits(this.waits, flows, this.most);
-  }
-
-  private make(map: MapFrame): keyof Named | undefined {
+  /** Shows the map of a frame, and the answers after its batch below it. */
+  show({ state_map: map, answers }: BatchFrame, before?: MapFrame, time = 1, selected = ""): void {
     const name = nameOf(map);
-    if (name === undefined || name === this.name) return name;
-    this.box.replaceChildren();
-    this.view = new MAPS[name].view(this.box, this.theme) as CanvasMap<never>;
-    this.waits = add(this.box, "div", "braid-waits");
-    this.waits.hidden = true;
-    this.most = 0;
-    this.name = name;
-    return name;
+    if (name === undefined) return;
+    if (name !== this.name) {
+      this.box.replaceChildren();
+      this.view = new MAPS[name].view(this.box, this.theme) as CanvasMap<never>;
+      this.waits = add(this.box, "div", "braid-waits");
+      Object.assign(this, { name, most: 0 });
+    }
+    this.most = Math.max(this.most, ...answers.flatMap(({ held, waiting }) => [held, waiting]));
+    if (this.waits) showWaits(this.waits, answers, this.most);
+    this.view?.draw(map[name] as never, before?.[name] as never, time, selected);
   }
 }

@@ -4,7 +4,7 @@ import type { AgeQuery, AgesFrame, SlicePiece } from "../../frames.ts";
 import { CanvasMap, type Detail, type Pair } from "../base/canvas_map.ts";
 import { earlier, records } from "../base/columns.ts";
 import { age, count, shareOf } from "../base/format.ts";
-import { grown, middle, mix, type Point, risen } from "../base/geometry.ts";
+import { middle, mix, type Point, risen } from "../base/geometry.ts";
 import { SMALL } from "../base/pen.ts";
 import { hue } from "../base/theme.ts";
 
@@ -143,7 +143,8 @@ export class AgesView extends CanvasMap<AgesFrame> {
       const style = { align: "center", ground: "panel", bold: true, room: box.wide - 8 } as const;
       pen.text(count(rows), ...middle(box), style);
       const young = [box.x - 9, box.x + box.wide].map((at): Point => [at, box.y + 8]);
-      if (!first && frame.received[stream]) this.paintBeads(young, hue(stream));
+      const comes = !first && this.time < 1 && frame.received[stream];
+      if (comes) this.paintBeads(young, hue(stream));
     }
     if (frame.hosts > 1) this.paintHosts(frame);
   }
@@ -168,9 +169,9 @@ export class AgesView extends CanvasMap<AgesFrame> {
     const [size, level] = [Math.min(12, Math.max(10, Math.round(row) - 4)), y + row / 2];
     pen.text(name, 0, level, { size, bold, colour, isMinor: true });
     const box = { x: 0, y, wide: pen.wide, tall: row };
-    const bar = { ...box, x: left, wide: x(Math.max(...windows)) - left };
-    const look = { fill: bold ? "accent" : "faint", alpha: bold ? 0.9 : 0.4, round: 6 } as const;
-    pen.box(grown(bar, -0.2 * row), look);
+    const wide = x(Math.max(...windows)) - left;
+    const look = { fill: bold ? "accent" : "faint", alpha: bold ? 0.9 : 0.4, round: 3 } as const;
+    pen.box({ x: left, y: y + row * 0.2, wide, tall: row * 0.6 }, look);
     const found = { size, bold: true, align: "right", ground: "bg", isMinor: true } as const;
     pen.text(count(results), pen.wide - 4, level, found);
     pen.targets.push({ box, name: `query:${name}`, text: `Query ${name}` });
