@@ -8,7 +8,8 @@ import { middle, mix, type Point, risen } from "../base/geometry.ts";
 import { SMALL } from "../base/pen.ts";
 import { hue } from "../base/theme.ts";
 
-const TOP = 24;
+/** The room above the lanes, and the least height of a query's bar. */
+const [TOP, ROW] = [24, 10.5];
 const HOST = { size: 10, ground: "bg", align: "center" } as const;
 
 /** The room below a stream's lane; several hosts are named there. */
@@ -16,7 +17,7 @@ const gapOf = ({ hosts }: AgesFrame): number => (hosts > 1 ? 22 : 14);
 
 /** The least height in which every stream and every query can be seen, in pixels. */
 export const leastHeight = (frame: AgesFrame): number =>
-  TOP + (26 + gapOf(frame)) * frame.streams.length + 7 * frame.queries.name.length + 26;
+  TOP + (22 + gapOf(frame)) * frame.streams.length + ROW * (frame.queries.name.length + 1) + 18;
 
 /** A title that says whether the ages are shared out over hosts, in parts. */
 export function titleOf({ hosts }: AgesFrame): string[] {
@@ -95,7 +96,7 @@ export class AgesView extends CanvasMap<AgesFrame> {
     const linear = `100 px = ${age((100 * Math.max(...pieces.last)) / wide)}`;
     this.head(isLog ? "age on a log scale" : linear, ...titleOf(frame));
     const queries = records(asked);
-    const row = Math.min(34, (pen.tall * 0.42) / (queries.length + 1));
+    const row = Math.min(34, Math.max(ROW, (pen.tall * 0.42) / (queries.length + 1)));
     const low = pen.tall - row * queries.length - 4;
     const tall = Math.min(130, (low - TOP - 18) / streams.length - gapOf(frame));
     this.room = { left, tall, x: (age: number) => left + wide * place(age) };
