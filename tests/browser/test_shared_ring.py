@@ -39,7 +39,7 @@ def test_queries_are_edited_in_a_box_and_the_example_is_stepped_through(
     expect(page.get_by_text("A launch takes in about")).to_contain_text("(modelled)")
     texts = "(canvas) => canvas.texts.map((each) => each.text)"
     drawn = ring.locator(".braid-map canvas").evaluate(texts)
-    assert {"turnarounds", "wind", "rain"} <= set(drawn)
+    assert {"turnarounds", "wind", "rain", "host 0", "host 3"} <= set(drawn)
     ring.locator(".braid-map").press("Enter")
     said = ring.locator(".braid-side")
     expect(said.locator("h2")).to_contain_text("of a")

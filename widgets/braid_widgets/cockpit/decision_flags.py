@@ -117,9 +117,9 @@ class FlagCollector:
     def _label_change(self, event: Any) -> tuple[str, str] | None:
         """Return a label for a changed budget of shedding, or for slices shared out anew."""
         if isinstance(event, ChainChanged):
-            ends, before = event.slice_ends, self._slice_ends.get(event.stream)
-            self._slice_ends[event.stream] = ends
-            return ("change", "shared out anew") if before == ends else None
+            is_known = self._slice_ends.get(event.stream) == event.slice_ends
+            self._slice_ends[event.stream] = event.slice_ends
+            return ("change", "shared out anew") if is_known else None
         if not isinstance(event, SheddingPlanned):
             return None
         budget, before = (event.budget, event.budget_amount), self._budget
