@@ -99,11 +99,13 @@ const [TALL, APART] = [21, 4];
 
 /** A node with what stands below it, in lines, and the room that it takes. */
 interface Card extends Box {
+  name: string;
   lines: Pill[][];
 }
 
 export class NetworkView extends CanvasMap<HubFrame> {
-  private cards = new Map<string, Card | undefined>();
+  /** Where the links of a node end. */
+  private places = new Map<string, Point>();
 
   protected tell(frame: HubFrame): void {
     const queries = several(frame.queries.name.length, "query");
@@ -130,7 +132,9 @@ export class NetworkView extends CanvasMap<HubFrame> {
     const cards = nodes.map((node) => this.cardOf(pillsOf(frame, node), node));
     const area = { x: 2, y: 2, wide: wide - 4, tall: tall - 4 };
     const placed = spreadOut(cards, area, 6);
-    this.cards = new Map(nodes.map(({ name }, k) => [name, placed[k]]));
+    this.places = new Map(
+      placed.map((card) => [card.name, [card.x + card.wide / 2, card.y + TALL / 2]]),
+    );
     const down = nodes.flatMap(({ name, is_down }) => (is_down ? name : []));
     for (const { first, second } of records(frame.links)) {
       const dash = down.includes(first) || down.includes(second) ? [3, 5] : [];
@@ -151,13 +155,10 @@ export class NetworkView extends CanvasMap<HubFrame> {
     for (const card of placed) this.paintCard(card);
   }
 
-  /** Where the links of a node end. */
-  private at(name: string): Point {
-    const { x, y, wide } = this.cards.get(name) ?? { x: 0, y: 0, wide: 0 };
-    return [x + wide / 2, y + TALL / 2];
-  }
+  private at = (name: string): Point => this.places.get(name) ?? [0, 0];
 
-  private wideOf = ({ text }: Pill): number => Math.max(30, this.pen.width(text, 12, true) + 14);
+  private wideOf = ({ text }: { text: string }): number =>
+    Math.max(30, this.pen.width(text, 12, true) + 14);
 
   private lineWide = (line: Pill[]): number =>
     sum(line.map(this.wideOf)) + APART * (line.length - 1);
@@ -168,7 +169,8 @@ export class NetworkView extends CanvasMap<HubFrame> {
     const lines = [...Map.groupBy(pills, (_, k) => Math.ceil(k / 2)).values()];
     const wide = Math.max(...lines.map(this.lineWide));
     const [x, y] = [mix(46, pen.wide - 46, node.x), mix(4, pen.tall - 70, node.y)];
-    return { lines, x: x - wide / 2, y, wide, tall: (TALL + APART) * lines.length };
+    const [name, tall] = [node.name, (TALL + APART) * lines.length];
+    return { name, lines, x: x - wide / 2, y, wide, tall };
   }
 
   /** A flow, some places beside the middle of its link, where several run side by side. */
@@ -183,25 +185,21 @@ export class NetworkView extends CanvasMap<HubFrame> {
     this.paintBeads(way, colour);
   }
 
-  private paintCard({ x, y, wide, lines }: Card): void {
+  private paintCard({ x, y, wide: whole, lines }: Card): void {
+    const { pen } = this;
     for (const [row, line] of lines.entries()) {
-      let left = x + (wide - this.lineWide(line)) / 2;
-      for (const pill of line) {
-        const room = this.wideOf(pill);
-        const top = y + row * (TALL + APART);
-        this.paintPill(pill, { x: left, y: top, wide: room, tall: TALL });
-        left += room + APART;
+      let left = x + (whole - this.lineWide(line)) / 2;
+      for (const { name, text, said, isFull, isNew, round, ...pill } of line) {
+        const wide = this.wideOf({ text });
+        const box = { x: left, y: y + row * (TALL + APART), wide, tall: TALL };
+        const { colour: stroke } = this.named(name, pill.stroke);
+        pen.box(box, { fill: isFull ? stroke : "panel", stroke, width: 2, round });
+        if (isNew) pen.box(grown(box, 2.5), { stroke, width: 1.2, round: 6 });
+        pen.target(box, name, said);
+        const style = { bold: true, align: "center", colour: isFull ? "panel" : "ink" } as const;
+        pen.text(text, ...middle(box), style);
+        left += wide + APART;
       }
     }
-  }
-
-  private paintPill({ name, text, said, isFull, isNew, round, ...pill }: Pill, box: Box): void {
-    const { pen } = this;
-    const { colour: stroke } = this.named(name, pill.stroke);
-    pen.box(box, { fill: isFull ? stroke : "panel", stroke, width: 2, round });
-    if (isNew) pen.box(grown(box, 2.5), { stroke, width: 1.2, round: 6 });
-    pen.target(box, name, said);
-    const style = { bold: true, align: "center", colour: isFull ? "panel" : "ink" } as const;
-    pen.text(text, ...middle(box), style);
   }
 }
