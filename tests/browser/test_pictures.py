@@ -30,7 +30,7 @@ def empty(browser: Browser) -> Iterator[Page]:
 
 
 MODEL = """async ([source, values]) => {
-  const heard = {};
+  const heard = window.heard = {};
   window.sent = [];
   window.model = {
     get: (name) => values[name],
@@ -75,6 +75,11 @@ def test_a_host_of_an_active_run_is_lost_with_the_keys_and_outlined_in_the_map(e
         expect(apply).to_be_disabled()
         field.fill(good)
         field.press("Enter")
+    expect(drawer).to_contain_text("Select in the picture a host (Lose this host)")
+    empty.set_viewport_size({"width": 900, "height": 860})
+    places = [e.bounding_box() or {} for e in (empty.locator(".braid-map"), drawer, side)]
+    assert places[0]["x"] + places[0]["width"] <= places[1]["x"] == places[2]["x"]
+    assert places[1]["y"] + places[1]["height"] <= places[2]["y"]
     sent = empty.evaluate("window.sent.map(({ touch }) => touch).filter(Boolean)")
     assert [(touch["name"], touch["selected"], touch["value"]) for touch in sent] == [
         ("lose", "host:0", ""),
@@ -102,10 +107,14 @@ def test_a_host_is_selected_and_lost_where_blocks_are_drawn(empty: Page) -> None
     side = empty.locator(".braid-side")
     expect(side).to_contain_text("Host 1")
     side.get_by_role("button", name="Lose this host").click()
+    expect(side.locator(".braid-touch + .braid-touched")).to_have_text("asking…")
+    side.get_by_role("button", name="close").click()
+    expect(side).to_be_hidden()
     (sent,) = empty.evaluate("window.sent.map(({ touch }) => touch).filter(Boolean)")
     assert sent["selected"] == "host:1"
 
 
+HEAR = "(content) => window.heard['msg:custom'](content)"
 COUNT_RED = """() => {
   const canvas = document.querySelector(".braid-map canvas");
   const { width, height } = canvas;
@@ -146,6 +155,17 @@ def test_slices_of_an_active_run_are_split_and_merged_with_the_keys(empty: Page)
     names = [(touch["name"], touch["value"]) for touch in sent]
     assert names == [("split", "7 seconds"), ("merge", ""), ("budget", "0.5")]
     assert sent[0]["selected"].startswith("slice:0:0:") and sent[2]["selected"] == ""
+    empty.locator(".braid-map canvas").first.hover()
+    answer, last = drawer.locator(".braid-touched"), page["frames"][-1]
+    empty.evaluate(HEAR, {"touched": "Asked for; it acts with the next batch."})
+    expect(answer).to_have_text("Asked for; it acts with the next batch.")
+    for more in (1, 2):
+        expect(answer).not_to_have_text("")
+        frame = {**last, "batch": last["batch"] + more, "state_map": {}}
+        empty.evaluate(HEAR, {"more": {**page, "frames": [frame]}})
+    expect(answer).to_have_text("")
+    expect(side).to_contain_text("All hosts")
+    expect(side.locator(".braid-touch")).to_have_count(0)
 
 
 def test_runs_side_by_side_show_one_batch_and_the_shorter_one_its_last(empty: Page) -> None:

@@ -179,9 +179,13 @@ def test_a_value_out_of_range_is_refused_at_its_control():
     assert panel.inputs["nodes"].value == 99 and REFUSED in panel.inputs["nodes"]._dom_classes
     panel.start.click()
     assert panel.state == "idle" and panel.run is None and asked == [4]
+    panel.inputs["nodes"].value = 7.5
+    assert "nodes (N) is 7.5; it must be a whole number from 1 to 24" in panel.message.value
+    assert panel.start.disabled
     panel.inputs["nodes"].value = 5
     panel.wait_for_work(60)
-    assert asked == [4, 5] and panel.message.value == ""
+    assert asked == [4, 5] and panel.message.value == "" and not panel.start.disabled
+    assert isinstance(panel.settings()["nodes"], int)
     assert REFUSED not in panel.inputs["nodes"]._dom_classes
 
 

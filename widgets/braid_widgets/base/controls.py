@@ -62,8 +62,8 @@ def _make_style(row: Row, width: str = "220px") -> dict[str, Any]:
 
 
 class _Ranged:
-    """A number from ``low`` to ``high``. A value out of range stays, is marked, and is refused by
-    the panel.
+    """A number from ``low`` to ``high``. An invalid value stays, is marked, and is refused by the
+    panel.
     """
 
     def __init__(self, row: Row) -> None:
@@ -76,10 +76,17 @@ class _Ranged:
     @property
     def refusal(self) -> str:
         """Return why the value is invalid; empty if it is valid."""
-        value = self.value  # type: ignore[attr-defined]
-        if self.low <= value <= self.high:
+        value = self.setting
+        is_fraction = isinstance(self, IntControl) and isinstance(value, float)
+        if self.low <= value <= self.high and not is_fraction:
             return ""
-        return f"{self.text} is {value:,}; it must be from {self.low:,} to {self.high:,}"
+        kind = "a whole number " if is_fraction else ""
+        return f"{self.text} is {value:,}; it must be {kind}from {self.low:,} to {self.high:,}"
+
+    @property
+    def setting(self) -> float:
+        """Return the number as a run takes it."""
+        return float(self.value)  # type: ignore[attr-defined]
 
 
 def _mark_validity(change: Any) -> None:
@@ -87,8 +94,16 @@ def _mark_validity(change: Any) -> None:
     (control.add_class if control.refusal else control.remove_class)(REFUSED)
 
 
-class IntControl(_Ranged, W.IntText):
-    """A box for a whole number."""
+class IntControl(_Ranged, W.FloatText):
+    """A box for a whole number. A fraction stays as it was typed, and is refused."""
+
+    def __init__(self, row: Row) -> None:
+        super().__init__(row._replace(step=row.step or 1))
+
+    @property
+    def setting(self) -> float:
+        """Return the whole number, or the fraction, which is refused."""
+        return int(self.value) if super().setting.is_integer() else super().setting
 
 
 class FloatControl(_Ranged, W.FloatText):

@@ -155,12 +155,16 @@ class LaunchPanel(W.VBox):
             self.status.value = text or self._describe_state()
             if state == "starting":
                 self.mark_stale()
-            self.start.disabled = state in BETWEEN
+            self.update_start()
             is_live, is_paused = state in ("running", "paused"), state == "paused"
             self.start.tooltip = "stops the run that goes on, and starts another" if is_live else ""
             self.pause.disabled = self.stop.disabled = not is_live
             self.pause.description = "Resume" if is_paused else "Pause"
             self.pause.icon = "play" if is_paused else "pause"
+
+    def update_start(self) -> None:
+        """Let Launch be pressed unless it would be refused."""
+        self.start.disabled = self.state in BETWEEN or bool(self._find_validation_errors())
 
     def mark_stale(self) -> None:
         """Mark the view as showing the previous run while the next one starts."""
@@ -256,6 +260,7 @@ class LaunchPanel(W.VBox):
     def _handle_control_change(self, change: Any) -> None:
         """While a run is active, show that a change waits for the next launch."""
         with self.lock:
+            self.update_start()
             self._show_cost()
             if self.state in ("running", "paused"):
                 self.message.value = "<i>A change counts from the next launch on.</i>"

@@ -121,6 +121,7 @@ class ScreenPanel(LaunchPanel):
         chosen = {name: control.value for name, control in self.inputs.items()}
         for name, is_used in self._is_used.items():
             self.inputs[name].disabled = not is_used(chosen)
+        self.update_start()
 
     def _apply_control_change(self, change: Any) -> None:
         """Simulate the current settings and cancel the simulation of the previous ones."""

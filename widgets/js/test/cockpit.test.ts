@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BatchFrame, CockpitPage, GridFrame, HostRows } from "../frames.ts";
 import { rowOf as heldRow } from "../src/base/block_map.ts";
-import { costOf } from "../src/cockpit/condition.ts";
-import { blocksOf, didPairs } from "../src/cockpit/inspector.ts";
+import { blocksOf, costOfResult, didPairs } from "../src/cockpit/inspector.ts";
 import { longest } from "../src/cockpit/linked_views.ts";
 import { extend, KEPT, openingOf, positionOf, reasonOf, scaled } from "../src/cockpit/page.ts";
 import { answerOf } from "../src/cockpit/waits.ts";
@@ -164,7 +163,7 @@ test("the reason is that of the last decision with a label, or of the last one",
 
 test("many pairs for a result are said of what was measured, not of a model", () => {
   const costly = { flow: { candidates: 26_800, results: 200 } } as BatchFrame;
-  const cost = (state: string, each = costly) => costOf({ state } as CockpitPage, each);
+  const cost = (state: string, each = costly) => costOfResult({ state } as CockpitPage, each);
   assert.equal(cost("live"), "134 pairs are looked at for one result");
   assert.equal(cost("modelled"), undefined);
   assert.equal(cost("live", { flow: { candidates: 900, results: 0 } } as BatchFrame), undefined);

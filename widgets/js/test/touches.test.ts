@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Touch } from "../frames.ts";
-import { costOf, idOf, options, refusal } from "../src/cockpit/touches.ts";
+import { costOf, hasActed, idOf, offersOf, options, refusal } from "../src/cockpit/touches.ts";
 
 const budget: Touch = {
   name: "budget",
@@ -41,6 +41,23 @@ test("a value out of range is refused in a sentence, and nothing else is", () =>
   assert.match(refusal(budget, " "), /^nothing is given/);
   assert.match(refusal(budget, "much"), /^much is given/);
   assert.deepEqual([refusal(budget, "1"), refusal({ ...budget, kind: "text" }, "")], ["", ""]);
+});
+
+test("what can be changed once something is selected is listed by what it is", () => {
+  const lose = { ...budget, target: "host", label: "Lose this host" };
+  const [split, merge] = ["Split", "Merge"].map((label) => ({ ...budget, target: "slice", label }));
+  assert.deepEqual(offersOf([budget, lose]), ["a host (Lose this host)"]);
+  assert.deepEqual(offersOf([split, lose, merge] as Touch[]), [
+    "a slice (Split, Merge)",
+    "a host (Lose this host)",
+  ]);
+});
+
+test("an answer is over once the change has acted", () => {
+  const [next, later] = ["it acts with the next batch.", "it acts within two batches."];
+  assert.deepEqual([hasActed(next, 4, 5), hasActed(next, 4, 6)], [false, true]);
+  assert.deepEqual([hasActed(later, 4, 6), hasActed(later, 4, 7)], [false, true]);
+  assert.equal(hasActed("join at N1", 4, 99), false);
 });
 
 /** A select as far as its options are replaced: its value is that of one, at first the first. */

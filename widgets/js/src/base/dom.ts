@@ -69,6 +69,10 @@ export const still = (): boolean =>
 /** Letters from which on a value has a line of its own. */
 const LONG = 28;
 
+/** A figure above its name. */
+export const figure = (value: string, name: string, kind = ""): HTMLElement =>
+  make("div", kind, make("b", "", value), make("span", "", name));
+
 /** A list of names and values. */
 export function listed(kind: string, pairs: [name: string, value: string][]): HTMLElement {
   const list = make("dl", kind);

@@ -1,6 +1,6 @@
 // One view for every run, and for several side by side: header, maps, inspector, time line, drawer.
 import type { CockpitPage } from "../../frames.ts";
-import { add, still } from "../base/dom.ts";
+import { add, make, named, pressed, spoken, still } from "../base/dom.ts";
 import { hit } from "../base/pen.ts";
 import { Playback } from "../base/playback.ts";
 import { Theme, watchLooks } from "../base/theme.ts";
@@ -10,6 +10,7 @@ import { Inspector, type Place } from "./inspector.ts";
 import { joined, makePanes, type Pane, type Shown } from "./linked_views.ts";
 import { MapPane } from "./maps.ts";
 import { isLive, openingOf, positionOf, scaled } from "./page.ts";
+import { hasActed, type Touched, Touches } from "./touches.ts";
 import { Tracks } from "./tracks.ts";
 import { Transport } from "./transport.ts";
 
@@ -19,11 +20,17 @@ const [QUICK, SLOW] = [520, 1400];
 const BEFORE = 3;
 
 /** What a kernel is asked: what another placement would do, for a change, and about a place. */
-type Questions = Partial<Pick<DrawerEvents, "ask" | "act">> & { inspect?: (place: Place) => void };
+interface Questions extends Partial<Pick<DrawerEvents, "ask">> {
+  act?: (touched: Touched) => void;
+  inspect?: (place: Place) => void;
+}
 
 export class Cockpit extends Playback {
   readonly inspector: Inspector;
   readonly drawer: Drawer;
+  /** What came of the last change of the run. */
+  private readonly answer = spoken(make("p", "braid-touched"));
+  private asked = 0;
   private readonly root: HTMLElement;
   /** Whether the document is only this cockpit, so that its address names the moment. */
   private readonly isAlone: boolean;
@@ -36,6 +43,8 @@ export class Cockpit extends Playback {
   private panes: Pane[];
   private page!: CockpitPage;
   private selected = "";
+  /** Where the pointer was last. */
+  private pointed = new MouseEvent("pointermove");
 
   constructor(root: HTMLElement, page: Shown, { ask, act, inspect }: Questions = {}) {
     super();
@@ -54,12 +63,21 @@ export class Cockpit extends Playback {
     };
     const shell = add(root, "div", "braid-shell");
     this.header = new Header(add(shell, "header", "braid-head"));
-    const drawer = add(shell, "section", "braid-drawer");
-    this.drawer = new Drawer(drawer, { here, seek, measure, ask, act });
+    const sheet = (box: HTMLElement, key: string) => {
+      named(
+        pressed(box, "×", () => this.keys[key]?.(false), "braid-close"),
+        "close",
+      );
+      return box;
+    };
+    const touchesOf = (box: HTMLElement) => new Touches(box, this.answer, act);
+    const drawer = sheet(add(shell, "section", "braid-drawer"), "l");
+    this.drawer = new Drawer(drawer, { here, seek, measure, ask, touchesOf });
     this.pane = add(shell, "section", "braid-map");
     this.pane.tabIndex = 0;
     this.panes = [{ map: new MapPane(this.pane, this.theme) }];
-    this.inspector = new Inspector(add(shell, "aside", "braid-side"), inspect, act);
+    const side = sheet(add(shell, "aside", "braid-side"), "Escape");
+    this.inspector = new Inspector(side, touchesOf, inspect);
     const bar = add(shell, "section", "braid-controls");
     const quiet = { l: ask ? "Controls, what if…" : "Decisions", p: "Present" };
     const link = this.isAlone ? { link: "Link to this moment" } : {};
@@ -70,6 +88,7 @@ export class Cockpit extends Playback {
     root.onkeydown = (event) => this.press(event);
     this.pane.onclick = (event) => this.select(this.under(event)?.name ?? "");
     this.pane.onpointermove = (event) => {
+      this.pointed = event;
       this.pane.title = this.under(event)?.text ?? "";
     };
     this.load(page);
@@ -88,6 +107,7 @@ export class Cockpit extends Playback {
     const { batch } = this;
     const follows = this.position >= this.last && !this.isPlaying;
     this.page = page;
+    if (hasActed(this.answer.textContent, this.asked, this.newest)) this.answer.textContent = "";
     this.position = follows ? this.last : positionOf(page.frames, batch);
     this.drawer.show(page);
     if (follows && this.batch !== batch && !still()) this.glide();
@@ -114,6 +134,17 @@ export class Cockpit extends Playback {
     this.forget();
     this.header.close();
     this.tracks.close();
+  }
+
+  /** Says what came of a change of the run, below what asked for it. */
+  touched(text: string): void {
+    this.answer.textContent = text;
+    this.answer.scrollIntoView({ block: "nearest" });
+    this.asked = this.newest;
+  }
+
+  private get newest(): number {
+    return this.page.frames.at(-1)?.batch ?? 0;
   }
 
   private get batch(): number {
@@ -155,6 +186,7 @@ export class Cockpit extends Playback {
       if (facts) showFigures(facts, own);
     }
     this.paint();
+    this.pane.title = this.under(this.pointed)?.text ?? "";
     this.inspector.show(page, frame, selected);
     this.drawer.mark(batch);
     this.root.ariaLabel = `${frame.title}. ${page.note}`;

@@ -2,7 +2,7 @@
 // over, what the rows of color show, how fast it plays, the keys, what is wrong, and all decisions.
 import type { CockpitPage, Symptom } from "../../frames.ts";
 import { add, listed, make, named, pressed, sent, spoken } from "../base/dom.ts";
-import { options, type Touched, Touches } from "./touches.ts";
+import { offersOf, options, type Touches } from "./touches.ts";
 
 export interface Asked {
   placement: string;
@@ -31,7 +31,7 @@ export interface DrawerEvents {
   seek: (batch: number) => void;
   measure: (name: string) => void;
   ask: Ask | undefined;
-  act: ((touched: Touched) => void) | undefined;
+  touchesOf: (box: HTMLElement) => Touches;
 }
 
 export class Drawer {
@@ -39,6 +39,7 @@ export class Drawer {
   private readonly events: DrawerEvents;
   private readonly live = make("div", "", make("h2", "", "Change this run"));
   private readonly touches: Touches;
+  private readonly offers: HTMLElement;
   private readonly imagined = make("form", "braid-whatif", make("h2", "", "What if"));
   private readonly placement = named(make("select"), "placement of the what-if");
   private readonly hosts = named(make("input"), "hosts of the what-if");
@@ -53,7 +54,8 @@ export class Drawer {
   constructor(box: HTMLElement, events: DrawerEvents) {
     this.element = box;
     this.events = events;
-    this.touches = new Touches(this.live, events.act);
+    this.offers = add(this.live, "p");
+    this.touches = events.touchesOf(this.live);
     Object.assign(this.hosts, { type: "number", min: "1", max: "1024", step: "1", value: "16" });
     this.imagined.append(labelled("placement", this.placement), labelled("hosts", this.hosts));
     this.offer("had taken over after this batch", events.here);
@@ -76,8 +78,11 @@ export class Drawer {
 
   show(page: CockpitPage): void {
     const { what_if_placements: offers, what_if_message: message, hosts, annotations } = page;
-    this.live.hidden = !page.touches.some(({ target }) => !target);
+    const offered = offersOf(page.touches);
+    this.live.hidden = !page.touches.length;
     this.touches.show(page.touches, "");
+    this.offers.hidden = !offered.length;
+    this.offers.textContent = `Select in the picture ${offered.join(" or ")}`;
     this.imagined.hidden = !this.events.ask || !offers.length;
     if (options(this.placement, offers)) {
       this.hosts.value = String(Math.max(1, hosts.values.at(-1)?.[0]?.length ?? 1));
@@ -99,11 +104,6 @@ export class Drawer {
   /** Opens the list of keys, or closes it. */
   toggleKeys(): void {
     this.keys.open = !this.keys.open;
-  }
-
-  /** What came of a change of the run. */
-  touched(text: string): void {
-    this.touches.answer(text);
   }
 
   /** Marks the decision that was the last one at a batch. */

@@ -1,7 +1,7 @@
 // The head of the cockpit: state, name, verdict, and the figures after a batch.
 import type { BatchFrame, CockpitPage } from "../../frames.ts";
 import { records } from "../base/columns.ts";
-import { make } from "../base/dom.ts";
+import { figure, make } from "../base/dom.ts";
 import { age } from "../base/format.ts";
 import { isLive } from "./page.ts";
 
@@ -10,8 +10,7 @@ const STATES: Record<string, string> = { live: "● live", paused: "❚❚ pause
 /** Puts the figures of a frame in place of those that are there. */
 export function showFigures(box: HTMLElement, { key_figures: figures }: BatchFrame): void {
   const facts = records(figures).map(({ name, value, tooltip: meaning }) => {
-    const fact = make("div", "braid-fact", make("b", "", value), make("span", "", name));
-    return Object.assign(fact, { title: meaning });
+    return Object.assign(figure(value, name, "braid-fact"), { title: meaning });
   });
   box.replaceChildren(...facts);
 }
@@ -44,8 +43,8 @@ export class Header {
     const note = Object.assign(make("span", "braid-note", page.note), { title: page.note });
     this.box.replaceChildren(state, make("div", "braid-name", title, this.left, note));
     if (!frame) return;
-    const { word, figure, tone } = frame.verdict;
-    const verdict = make("div", "braid-verdict", make("b", "", word), make("span", "", figure));
+    const { word, figure: share, tone } = frame.verdict;
+    const verdict = figure(word, share, "braid-verdict");
     verdict.dataset.tone = tone;
     this.box.append(verdict, this.facts);
     showFigures(this.facts, frame);

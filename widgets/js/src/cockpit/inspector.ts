@@ -1,13 +1,13 @@
 // The selection, a host or all of them: its state, its work, that of the condition, and the seconds
 // by phase. Where a kernel can be asked, also the blocks on a host, their history, and what
 // serves a query.
-import type { BatchFrame, CockpitPage } from "../../frames.ts";
+import type { BatchFrame, CockpitPage, FlowPart } from "../../frames.ts";
 import type { Detail, Pair } from "../base/canvas_map.ts";
-import { listed, make, named, pressed, sent, spoken } from "../base/dom.ts";
-import { count } from "../base/format.ts";
-import { conditionPart, meter, type Share } from "./condition.ts";
+import { records, sum } from "../base/columns.ts";
+import { add, figure, listed, make, named, pressed, sent, spoken } from "../base/dom.ts";
+import { count, shareOf } from "../base/format.ts";
 import { detailOf } from "./maps.ts";
-import { type Touched, Touches } from "./touches.ts";
+import type { Touches } from "./touches.ts";
 
 export type Place =
   | { host: number; batch: number }
@@ -23,47 +23,47 @@ const NAMES: Record<string, string> = {
   busy: "seconds of work",
   waits: "seconds of waiting",
 };
+/** Candidates for a result from which on they are said to be many. */
+const MANY = 100;
 
 /** The blocks that are typed, as "7", "7 12" or "blocks 7, 12". */
 export const blocksOf = (text: string): number[] => (text.match(/\d+/g) ?? []).map(Number);
-
-const sum = (values: number[] = []): number => values.reduce((total, each) => total + each, 0);
 
 /** The work of a host, or of all of them, in a batch. */
 export function didPairs({ hosts }: CockpitPage, batch: number, host?: number): Pair[] {
   const rows = hosts.values[hosts.batch.indexOf(batch)];
   return hosts.names.map((name, k) => {
-    const value = host === undefined ? sum(rows?.[k]) : (rows?.[k]?.[host] ?? 0);
+    const value = host === undefined ? sum(rows?.[k] ?? []) : (rows?.[k]?.[host] ?? 0);
     const words = NAMES[name] ?? name;
     return [words, words.startsWith("seconds") ? `${value.toFixed(3)} s` : count(value)];
   });
 }
 
 export class Inspector {
-  private readonly shown = make("div");
+  private readonly shown: HTMLElement;
   private readonly touches: Touches;
-  private readonly rest = make("div");
+  private readonly rest: HTMLElement;
   private readonly told = spoken(make("pre", "braid-inspect"));
   private readonly ask: ((place: Place) => void) | undefined;
 
-  constructor(box: HTMLElement, ask?: (place: Place) => void, act?: (touched: Touched) => void) {
-    box.setAttribute("aria-label", "inspector");
+  constructor(
+    box: HTMLElement,
+    touchesOf: (box: HTMLElement) => Touches,
+    ask?: (at: Place) => void,
+  ) {
+    box.ariaLabel = "inspector";
     this.ask = ask;
-    box.append(this.shown);
-    this.touches = new Touches(box, act);
-    box.append(this.rest, ask ? blocksForm(ask) : "", this.told);
-    this.answer("");
+    this.shown = add(box, "div");
+    this.touches = touchesOf(box);
+    this.rest = add(box, "div");
+    if (ask) this.askForBlocks(add(box, "form", "braid-whatif"));
   }
 
-  /** The answer to a question, as text. */
+  /** The answer to the last question, below what asked it. */
   answer(text: string): void {
     this.told.textContent = text;
-    this.told.hidden = !text;
-  }
-
-  /** What came of a change of the run. */
-  touched(text: string): void {
-    this.touches.answer(text);
+    if (text) this.told.scrollIntoView({ block: "nearest" });
+    else this.told.remove();
   }
 
   show(page: CockpitPage, frame: BatchFrame, selected: string): void {
@@ -71,35 +71,87 @@ export class Inspector {
     const host = kind === "host" ? Number(name) : undefined;
     const { batch } = frame;
     const held = page.hosts.values.map((values) => values[0] ?? []);
+    const latest = held.at(-1) ?? [];
     const detail = detailOf(frame.state_map, selected);
-    const { title, words, pairs } = detail ?? wholeOf(held.at(-1)?.length ?? 0, host);
+    const { title, words, pairs } = detail ?? wholeOf(page, latest.length, host);
     const did = detail && host === undefined ? [] : didPairs(page, batch, host);
     this.shown.replaceChildren(make("h2", "", title), words ? make("p", "", words) : "");
     if (host !== undefined) {
       const now = held[page.hosts.batch.indexOf(batch)] ?? [];
-      did.splice(1, 0, ["mean of all hosts", count(sum(now) / Math.max(1, now.length))]);
+      did.splice(1, 0, ["mean of all hosts", count(shareOf(sum(now), now.length))]);
       const most = held.reduce((top, rows) => Math.max(top, ...rows), 1);
       this.shown.append(meter([(now[host] ?? 0) / most, "accent"]));
     }
     this.shown.append(listed("braid-pairs", [...did, ...pairs]));
     if (host !== undefined) this.offer("Blocks on this host", { host, batch });
     else if (kind && detail) this.offer("What serves it", { query: name, batch });
-    this.touches.show(selected ? page.touches : [], selected, held.at(-1)?.[Number(name)] ?? 0);
+    const isThere = detail !== undefined || host !== undefined;
+    this.touches.show(isThere ? page.touches : [], selected, latest[Number(name)] ?? 0);
     this.rest.replaceChildren(...conditionPart(page, frame), ...secondsPart(page, batch));
   }
 
   /** Offers to ask about a place. */
   private offer(text: string, place: Place): void {
-    const { ask } = this;
-    if (ask) pressed(this.shown, text, () => ask(place));
+    const { ask, shown, told } = this;
+    if (!ask) return;
+    pressed(shown, text, () => {
+      shown.after(told);
+      ask(place);
+    });
+  }
+
+  /** Asks for the history of a block, or why two met. */
+  private askForBlocks(form: HTMLFormElement): void {
+    const ids = named(add(form, "input"), "a block, or two");
+    ids.placeholder = "block 7, or 7 12";
+    add(form, "button", "", "Its history, or why two met");
+    sent(form, () => {
+      form.after(this.told);
+      this.ask?.({ blocks: blocksOf(ids.value) });
+    });
   }
 }
 
 /** What is said without a selection, or of a host about which the map says nothing. */
-function wholeOf(hosts: number, host?: number): Detail {
+function wholeOf(page: CockpitPage, hosts: number, host?: number): Detail {
   if (host !== undefined) return { title: `Host ${host}`, words: "", pairs: [] };
-  const words = `${count(hosts)} in use; select something in the picture to read it`;
+  const act = page.touches.some(({ target }) => target) ? "read or change it" : "read it";
+  const words = `${count(hosts)} in use; select something in the picture to ${act}`;
   return { title: "All hosts", words, pairs: [] };
+}
+
+/** What a result costs, if that is much; a model has no index, so that its pairs say nothing. */
+export function costOfResult({ state }: CockpitPage, { flow }: BatchFrame): string | undefined {
+  const pairs = Math.round(shareOf(flow.candidates, flow.results));
+  const isTold = pairs >= MANY && state !== "modelled";
+  return isTold ? `${count(pairs)} pairs are looked at for one result` : undefined;
+}
+
+/** The condition of the run: what all of it tested and found, then each of its parts. */
+function conditionPart(page: CockpitPage, frame: BatchFrame): Node[] {
+  const [{ condition }, { flow }] = [page, frame];
+  const { rows_in, candidates, results, seconds } = flow;
+  const cells = make("div", "braid-flow", figure(count(rows_in), "rows in"));
+  cells.append(figure(count(candidates), "candidates"), figure(count(results), "results"));
+  cells.append(figure(seconds?.toFixed(2) ?? "–", "seconds"));
+  const parts = records(flow.parts);
+  const whole = condition && !parts.length ? make("code", "", condition) : undefined;
+  const part = make("div", "braid-part", whole, cells);
+  part.append(meter([shareOf(results, candidates), "accent"]));
+  const cost = costOfResult(page, frame);
+  if (cost) add(part, "div", "braid-worse", cost);
+  part.append(...parts.map(testedPart));
+  return [make("h3", "", "Condition, all hosts, this batch"), part];
+}
+
+/** A part of the condition: the rows or pairs that it tests, and the pairs that it keeps. */
+function testedPart({ step, text, reached, rows_in, rows_out, seconds }: FlowPart): Node {
+  const [tested, kept] = step ? ["rows", "candidates"] : ["pairs", "pairs stay"];
+  const spent = seconds ? `, ${seconds.toFixed(3)} s` : "";
+  const words = `${reached}: ${count(rows_in)} ${tested} in, ${count(rows_out)} ${kept}${spent}`;
+  const texts = [make("code", "", text), make("small", "", words)];
+  if (step) return make("div", "braid-step", make("b", "", step), ...texts);
+  return make("div", "braid-check", ...texts, meter([shareOf(rows_out, rows_in), "accent"]));
 }
 
 function secondsPart({ timeline }: CockpitPage, batch: number): Node[] {
@@ -113,10 +165,14 @@ function secondsPart({ timeline }: CockpitPage, batch: number): Node[] {
   return [head, meter(...shares), listed("braid-pairs", each)];
 }
 
-/** The field in which one or two blocks are typed. */
-function blocksForm(ask: (place: Place) => void): HTMLElement {
-  const ids = named(make("input"), "a block, or two");
-  ids.placeholder = "block 7, or 7 12";
-  const form = make("form", "braid-whatif", ids, make("button", "", "Its history, or why two met"));
-  return sent(form, () => ask({ blocks: blocksOf(ids.value) }));
+/** A share of a bar, and its color in the style sheet. */
+type Share = [share: number, colour: string];
+
+function meter(...parts: Share[]): HTMLElement {
+  const whole = make("div", "braid-meter");
+  for (const [share, colour] of parts) {
+    const width = `${100 * Math.max(0, Math.min(1, share))}%`;
+    Object.assign(add(whole, "i").style, { width, background: `var(--ck-${colour})` });
+  }
+  return whole;
 }

@@ -1,6 +1,6 @@
 // What a user can change in an active run: for each change a field, its cost, and a button.
 import type { Touch } from "../../frames.ts";
-import { add, pressed, sent, spoken } from "../base/dom.ts";
+import { add, make, pressed, sent } from "../base/dom.ts";
 import { count } from "../base/format.ts";
 
 export interface Touched {
@@ -17,82 +17,79 @@ export function refusal({ kind, low, high }: Touch, text: string): string {
   return `${text.trim() || "nothing"} is given; it is a number from ${low} to ${high}`;
 }
 
-/** Amount and seconds of a value, on straight lines between the points of a curve. */
-function interpolate(curve: number[][], value: number): [number, number] {
-  const k = curve.findIndex(([x = 0], n) => n > 0 && x >= value);
-  const [x = 0, n = 0, s = 0] = curve[k - 1] ?? [];
-  const [toX = 1, toN = 0, toS = 0] = curve[k] ?? [];
-  const part = (value - x) / (toX - x);
-  return [n + part * (toN - n), s + part * (toS - s)];
+/** What a change to a value costs, in words: amount and seconds are on straight lines between the
+ * points of its curve. The amount of a host is the rows that it holds. */
+export function costOf({ cost, target, curve }: Touch, text: string, held = 0): string {
+  const k = curve.findIndex(([x = 0], n) => n > 0 && x >= Number(text));
+  const [from = [], to = []] = [curve[k - 1], curve[k]];
+  const [x = 0, toX = 1] = [from[0], to[0]];
+  const part = (Number(text) - x) / (toX - x);
+  const [n = 0, s = 0] = [1, 2].map((j) => (1 - part) * (from[j] ?? 0) + part * (to[j] ?? 0));
+  const amount = count(target === "host" ? held : n);
+  return cost.replace("{n}", amount).replace("{s}", String(+s.toPrecision(2)));
 }
 
-/** What a change to a value costs, in words; that of a host costs the rows that it holds. */
-export function costOf({ cost, target, curve }: Touch, text: string, held = 0): string {
-  const [amount, seconds] = target === "host" ? [held, 0] : interpolate(curve, Number(text));
-  return cost.replace("{n}", count(amount)).replace("{s}", String(+seconds.toPrecision(2)));
-}
+/** What can be changed once something is selected: "a host (Lose this host)". */
+export const offersOf = (touches: Touch[]): string[] =>
+  [...Map.groupBy(touches, ({ target }) => target)].flatMap(([target, all]) =>
+    target ? `a ${target} (${all.map(({ label }) => label).join(", ")})` : [],
+  );
+
+/** Whether a change that was answered after a batch has acted until a later one. */
+export const hasActed = (answer: string, asked: number, now: number): boolean =>
+  now > asked + (answer.includes("within two batches") ? 2 : 1) && / acts with/.test(answer);
 
 export class Touches {
   private readonly box: HTMLElement;
-  private readonly told: HTMLElement;
+  private readonly answer: HTMLElement;
   private readonly act: ((touched: Touched) => void) | undefined;
+  private touches: Touch[] = [];
+  private held = 0;
   private key = "";
-  private tell: ((touch: Touch, held: number) => void)[] = [];
 
-  constructor(box: HTMLElement, act?: (touched: Touched) => void) {
+  /** ``answer`` has what came of the last change, below its form. */
+  constructor(box: HTMLElement, answer: HTMLElement, act?: (touched: Touched) => void) {
     this.box = add(box, "div", "braid-touches");
-    this.told = spoken(add(box, "p", "braid-touched"));
+    this.answer = answer;
     this.act = act;
   }
 
   /** Offers the changes of a selection, "" for the run; what is typed stays from batch to batch. */
   show(all: Touch[], selected: string, held = 0): void {
-    const touches = all.filter(({ target }) => target === selected.split(":", 1)[0]);
-    const key = [selected, ...touches.map(({ name }) => name)].join("|");
+    this.touches = all.filter(({ target }) => target === selected.split(":", 1)[0]);
+    this.held = held;
+    const key = [selected, ...this.touches.map(({ name }) => name)].join("|");
     if (key !== this.key) {
-      this.box.replaceChildren();
-      this.told.textContent = "";
-      this.tell = touches.map((touch) => this.addTouch(touch, selected));
+      this.box.replaceChildren(
+        ...this.touches.map((touch, k) => this.makeForm(touch, k, selected)),
+      );
     }
     this.key = key;
-    touches.forEach((touch, k) => {
-      this.tell[k]?.(touch, held);
-    });
+    for (const form of this.box.querySelectorAll("form")) form.dispatchEvent(new Event("input"));
   }
 
-  /** What came of a change. */
-  answer(text: string): void {
-    this.told.textContent = this.tell.length ? text : "";
-  }
-
-  /** Adds a change, and returns what says its cost anew. */
-  private addTouch(first: Touch, selected: string): (touch: Touch, held: number) => void {
-    const { kind, label, choices } = first;
-    let [touch, held] = [first, 0];
-    const form = add(this.box, "form", "braid-touch");
-    const field = addField(form, first);
-    const value = () => field?.value ?? "";
-    const ask = (name: string) => {
-      this.answer("asking…");
-      this.act?.({ name, selected, value: value() });
+  private makeForm({ name, kind, label, value, choices }: Touch, k: number, selected: string) {
+    const form = make("form", "braid-touch");
+    const [tag, more] = FIELDS[kind as keyof typeof FIELDS] ?? [];
+    const field = tag && Object.assign(add(form, tag), more, { ariaLabel: label, value });
+    const ask = (asked: string) => {
+      form.after(this.answer);
+      this.answer.textContent = "asking…";
+      this.act?.({ name: asked, selected, value: field?.value ?? "" });
     };
     const apply = add(form, "button", "", label);
     apply.hidden = kind === "note";
-    for (const more of kind === "lines" ? choices : []) pressed(form, more, () => ask(more));
+    for (const other of kind === "lines" ? choices : []) pressed(form, other, () => ask(other));
     const cost = add(form, "small");
-    const say = () => {
-      const wrong = refusal(touch, value());
-      cost.textContent = wrong || costOf(touch, value(), held);
+    form.oninput = () => {
+      const touch = this.touches[k] as Touch;
+      if (field instanceof HTMLSelectElement) options(field, touch.choices, idOf);
+      const wrong = refusal(touch, field?.value ?? "");
+      cost.textContent = wrong || costOf(touch, field?.value ?? "", this.held);
       cost.classList.toggle("braid-worse", wrong !== "");
       apply.disabled = wrong !== "";
     };
-    form.oninput = say;
-    sent(form, () => ask(first.name));
-    return (...now) => {
-      [touch, held] = now;
-      if (field instanceof HTMLSelectElement) options(field, touch.choices, idOf);
-      say();
-    };
+    return sent(form, () => ask(name));
   }
 }
 
@@ -103,13 +100,6 @@ const FIELDS = {
   number: ["input", { inputMode: "decimal" }],
   text: ["input", { placeholder: "in the middle, or 10 minutes" }],
 } as const;
-
-function addField(form: HTMLElement, { kind, label, value }: Touch) {
-  const [tag, more] = FIELDS[kind as keyof typeof FIELDS] ?? [];
-  const field = tag && add(form, tag);
-  field?.setAttribute("aria-label", label);
-  return field && Object.assign(field, more, { value });
-}
 
 /** What stays of a choice, such as "3 at N1", when an operator moves. */
 export const idOf = (choice: string): string => choice.replace(/ at .*/, "");

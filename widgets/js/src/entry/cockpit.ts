@@ -51,8 +51,7 @@ function render({ model, el }: View): () => void {
   const forget = observed(model, { page: () => cockpit.load(page()) });
   const hear = (said: { more?: CockpitPage; inspected?: string; touched?: string }) => {
     const { more, inspected, touched } = said;
-    const parts = touched === undefined ? [] : [cockpit.inspector, cockpit.drawer];
-    for (const part of parts) part.touched(touched ?? "");
+    if (touched !== undefined) cockpit.touched(touched);
     if (inspected !== undefined) cockpit.inspector.answer(inspected);
     if (!more) return;
     const whole = extend(page(), more);
