@@ -26,7 +26,7 @@ RECORDINGS = Path(__file__).parents[2] / "data" / "recordings"
 FAULTS = """() => {
   const root = document.querySelector(".braid-cockpit"), found = [], texts = [];
   const frame = root.getBoundingClientRect();
-  if (root.querySelector(".braid-head").offsetHeight > 100) found.push("tall header");
+  if (root.querySelector(".braid-note").offsetHeight > 40) found.push("tall header");
   const seen = (node) => {
     // What is scrolled out of sight is not cut.
     let box = node;
@@ -65,6 +65,8 @@ FAULTS = """() => {
   }
   texts.forEach((a, k) => {
     for (const b of texts.slice(k + 1)) {
+      // A line that ends in an ellipsis has a second box without it.
+      if (a.el && a.el === b.el && a.left === b.left && a.top === b.top) continue;
       const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
       const tall = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
       if (wide > 1.5 && tall > 1) found.push(`overlap: ${a.text} | ${b.text}`);
@@ -142,6 +144,16 @@ COVERED = """() => {
   for (let k = 0; k <= slider.max; k += 1) {
     slider.value = k;
     slider.dispatchEvent(new Event("input", { bubbles: true }));
+    for (const { firstChild: name } of document.querySelectorAll(".braid-cell h4")) {
+      const range = document.createRange();
+      let at = 0;
+      for (const word of name.data.split(/[ \u200b]/)) {
+        range.setStart(name, at);
+        range.setEnd(name, (at += word.length));
+        if (range.getClientRects().length > 1) found.push(`broken in step ${k + 1}: ${word}`);
+        at += 1;
+      }
+    }
     const marks = [...document.querySelectorAll(".braid-chip, .braid-cell h4, .braid-old i, header > *")]
       .map((node) => [node.textContent, node.getBoundingClientRect()]);
     marks.forEach(([text, a], at) => {
@@ -164,11 +176,13 @@ def test_no_row_of_a_stepper_covers_another_or_a_name(browser: Browser, tmp_path
         file.write_text(f"<meta charset=utf-8>{Stepper(example).to_html()}", "utf-8")
         page.goto(file.as_uri())
         page.wait_for_selector("[data-seq]")
-        for width in (1400, 420):
+        for width in (1400, 360):
             page.set_viewport_size({"width": width, "height": 900})
             if found := page.evaluate(COVERED):
                 faults[name, width] = found
     assert faults == {}
     page.add_style_tag(content=".braid-row { margin-top: -24px }")
     assert any("covered" in fault for fault in page.evaluate(COVERED))
+    page.add_style_tag(content=".braid-cell h4 { width: 9px; overflow-wrap: anywhere }")
+    assert any("broken" in fault for fault in page.evaluate(COVERED))
     context.close()

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Touch } from "../frames.ts";
-import { costOf, hasActed, idOf, offersOf, options, refusal } from "../src/cockpit/touches.ts";
+import { costOf, hasActed, idOf, offersOf, options } from "../src/cockpit/touches.ts";
 
 const budget: Touch = {
   name: "budget",
@@ -34,13 +34,6 @@ test("a change says its cost for the value that is typed", () => {
     costs,
     [...rows, "240 results, 0.95", "400 results, 1.8"].map((t) => `${t} s`),
   );
-});
-
-test("a value out of range is refused in a sentence, and nothing else is", () => {
-  assert.equal(refusal(budget, "1.5"), "1.5 is given; it is a number from 0.001 to 1");
-  assert.match(refusal(budget, " "), /^nothing is given/);
-  assert.match(refusal(budget, "much"), /^much is given/);
-  assert.deepEqual([refusal(budget, "1"), refusal({ ...budget, kind: "text" }, "")], ["", ""]);
 });
 
 test("what can be changed once something is selected is listed by what it is", () => {

@@ -1,5 +1,5 @@
 // Goes through frames, one by one or by itself; what moves within a frame is seen to move.
-import { still } from "./dom.ts";
+import { make, named, pressed, still } from "./dom.ts";
 
 export abstract class Playback {
   protected position = 0;
@@ -9,6 +9,7 @@ export abstract class Playback {
   protected length = 1000;
   protected isPlaying = false;
   private timer = 0;
+  private readonly button = make("button", "braid-go");
 
   /** The position of the last frame. */
   protected abstract get last(): number;
@@ -18,6 +19,24 @@ export abstract class Playback {
 
   /** Paints what has moved within the frame. */
   protected abstract paint(): void;
+
+  /** Adds the buttons: to play, one back, one on. */
+  protected addButtons(bar: HTMLElement): void {
+    bar.append(this.button);
+    this.button.onclick = () => this.playOrStop();
+    named(
+      pressed(bar, "◀", () => this.step(-1)),
+      "back",
+    );
+    named(
+      pressed(bar, "▶", () => this.step(1)),
+      "forward",
+    );
+  }
+
+  protected showButtons(): void {
+    this.button.textContent = this.isPlaying ? "❚❚ Pause" : "▶ Play";
+  }
 
   protected go(to: number, glides = false): void {
     this.stop();
@@ -35,7 +54,8 @@ export abstract class Playback {
     else this.glide(true);
   }
 
-  protected stop(): void {
+  /** Stays at the frame that is shown. */
+  stop(): void {
     cancelAnimationFrame(this.timer);
     Object.assign(this, { timer: 0, isPlaying: false, time: 1 });
   }

@@ -2,6 +2,7 @@
 // what moves along an arc, results as lines, and the lines of the paper.
 import type { StepAlgorithm, StepChip, StepFrame, StepNode } from "../../frames.ts";
 import { add, make, pressed, spoken } from "./dom.ts";
+import { hue } from "./theme.ts";
 
 type Point = [number, number];
 
@@ -17,31 +18,25 @@ export function arc([x1, y1]: Point, [x2, y2]: Point): string {
 /** The rows that a chip stands for. */
 const rowsOf = (text: string): string[] => text.replace(/[()*#ᵇᵖ]/gu, " ").split(" ");
 
-function makeChip({ text, stream, outline = "", is_new }: StepChip, kind = ""): HTMLElement {
-  const node = make("span", `braid-chip ${outline} ${is_new ? "new" : ""} ${kind}`, text);
-  const hue = stream === undefined ? "muted" : `stream${stream % 6}`;
-  node.style.setProperty("--hue", `var(--ck-${hue})`);
-  return node;
+function makeChip({ text, stream, outline = "", is_new }: StepChip): HTMLElement {
+  const chip = make("span", `braid-chip ${outline} ${is_new ? "new" : ""}`, text);
+  chip.style.setProperty("--hue", `var(--ck-${stream === undefined ? "muted" : hue(stream)})`);
+  return chip;
 }
 
-function addRow(parent: Element, name: string, chips: StepChip[], coming: StepChip[] = []): void {
-  const made = [
-    ...chips.map((chip) => makeChip(chip)),
-    ...coming.map((chip) => makeChip(chip, "flies")),
-  ];
-  if (made.length) add(parent, "div", "braid-row", name ? make("b", "", name) : undefined, ...made);
+function addRow(parent: Element, name: string, chips: HTMLElement[]): void {
+  if (chips.length) add(parent, "div", "braid-row", make("b", "", name), ...chips);
 }
 
-const chipsIn = (cell?: Element): HTMLElement[] => [
-  ...(cell?.querySelectorAll<HTMLElement>(".braid-chip") ?? []),
-];
+const allIn = (box: Element, kind: string) => [...box.querySelectorAll<HTMLElement>(kind)];
 
-const findChip = (cell: Element | undefined, text: string): HTMLElement | undefined =>
-  chipsIn(cell).findLast((chip) => chip.textContent === text);
+const findChip = (cell: Element, text: string): HTMLElement | undefined =>
+  allIn(cell, ".braid-chip").findLast((chip) => chip.textContent === text);
 
-function placed(node: HTMLElement, row: number, column: number): HTMLElement {
+/** Puts an element into a grid, whose rows and columns begin at 1. */
+function place(grid: Element, node: HTMLElement, row = 1, column = 1): void {
   node.style.gridArea = `${row} / ${column}`;
-  return node;
+  grid.append(node);
 }
 
 /** A node. What arrives or leaves for good is in the row of its stream. */
@@ -50,47 +45,55 @@ function makeNode(node: StepNode, frame: StepFrame, n: number): HTMLElement {
   const cell = make("div", `braid-cell${node.is_active ? " here" : ""}`, name);
   cell.dataset.key = node.name;
   const moves = frame.moves.filter(({ source, target }) => (target ?? source) === n);
-  const here = [...node.stored.flat().filter(({ is_new }) => is_new), ...(node.queued ?? [])];
-  const coming = moves
-    .filter(({ what }) => !here.some(({ text }) => text === what.text))
-    .map(({ what, target }) => ({ ...what, is_new: target !== null }));
-  const last = node.stored.length;
-  [...node.stored, []].forEach((chips, k) => {
-    const arrived = coming.filter(({ stream = last }) => Math.min(stream, last) === k);
-    addRow(cell, "", chips, arrived);
-  });
-  addRow(cell, "waits", node.queued ?? []);
-  for (const { what, source } of moves) {
-    findChip(cell, what.text)?.setAttribute("data-from", frame.nodes[source ?? -1]?.name ?? "");
+  const queued = node.queued ?? [];
+  const here = [...node.stored.flat().filter(({ is_new }) => is_new), ...queued];
+  const rows = [...node.stored, []].map((chips) => chips.map(makeChip));
+  for (const { what, target } of moves) {
+    if (here.some(({ text }) => text === what.text)) continue;
+    const chip = makeChip({ ...what, is_new: target !== null });
+    chip.classList.add("flies");
+    (rows[what.stream ?? rows.length] ?? rows.at(-1))?.push(chip);
   }
+  for (const chips of rows) addRow(cell, "", chips);
+  addRow(cell, "waits", queued.map(makeChip));
   const found = new Set(frame.matches.flat());
-  for (const chip of chipsIn(cell)) {
+  for (const chip of allIn(cell, ".braid-chip")) {
     const text = chip.textContent;
+    const source = moves.findLast(({ what }) => what.text === text)?.source;
+    chip.dataset.from = frame.nodes[source ?? -1]?.name ?? "";
     chip.dataset.key = `${node.name} ${text}`;
     chip.classList.toggle("met", node.is_active && rowsOf(text).some((row) => found.has(row)));
   }
   return cell;
 }
 
-function fillPlaces(places: HTMLElement, frame: StepFrame): void {
-  const { row_heads: rows, column_heads: columns, nodes } = frame;
-  const most = Math.max(...nodes.map(({ column }) => column));
-  places.style.gridTemplateColumns = `auto repeat(${most}, minmax(0, 1fr))`;
-  places.append(
-    ...rows.map((chip, k) => placed(makeChip(chip, "braid-head-row"), k + 2, 1)),
-    ...columns.map((chip, k) => placed(makeChip(chip, "braid-head-column"), 1, k + 2)),
-    ...nodes.map((node, n) => placed(makeNode(node, frame, n), node.row + 1, node.column + 1)),
-  );
+function addPlaces(stage: Element, frame: StepFrame): void {
+  if (!frame.nodes.length) return;
+  const places = add(stage, "div", "braid-places");
+  const most = Math.max(...frame.nodes.map(({ column }) => column));
+  places.style.gridTemplateColumns = `auto repeat(${most}, minmax(min-content, 1fr))`;
+  const head = (chip: StepChip, kind: string) =>
+    makeChip({ ...chip, outline: `braid-heading ${kind}` });
+  frame.row_heads.forEach((chip, k) => {
+    place(places, head(chip, "braid-upright"), k + 2);
+  });
+  frame.column_heads.forEach((chip, k) => {
+    place(places, head(chip, ""), 1, k + 2);
+  });
+  frame.nodes.forEach((node, n) => {
+    place(places, makeNode(node, frame, n), node.row + 1, node.column + 1);
+  });
   new ResizeObserver(() => drawOverlay(places, frame)).observe(places);
 }
 
 /** The places by the old mapping, small. */
-function makeOld({ old, nodes }: StepFrame): HTMLElement {
-  const cells = old.map(([row = 1, column = 1], n) =>
-    placed(make("i", nodes[n]?.is_active ? "here" : "", nodes[n]?.name), row, column),
-  );
+function addOld(stage: Element, { old, nodes }: StepFrame): void {
+  if (!old.length) return;
   const words = make("span", "", "the new mapping; this was the old one");
-  return make("div", "braid-old", words, make("div", "", ...cells));
+  const grid = add(add(stage, "div", "braid-old", words), "div");
+  old.forEach(([row, column], n) => {
+    place(grid, make("i", nodes[n]?.is_active ? "here" : "", nodes[n]?.name), row, column);
+  });
 }
 
 const spot = ({ offsetLeft, offsetTop, offsetWidth, offsetHeight }: HTMLElement): Point => [
@@ -104,12 +107,13 @@ function drawOverlay(places: HTMLElement, { moves, matches }: StepFrame): void {
   const size = `0 0 ${places.clientWidth} ${places.clientHeight}`;
   if (places.querySelector(`svg[viewBox="${size}"]`)) return;
   places.querySelector("svg")?.remove();
-  const cells = [...places.querySelectorAll<HTMLElement>(".braid-cell")];
-  const met = [...places.querySelectorAll<HTMLElement>(".here .braid-chip, .flies")];
+  const cells = allIn(places, ".braid-cell");
+  const met = allIn(places, ".here .braid-chip, .flies");
   const ways = moves.map(({ what, source, target }) => {
-    const [from, to] = [cells[source ?? -1], findChip(cells[target ?? -1], what.text)];
+    const [from, to] = [cells[source ?? -1], cells[target ?? -1]];
     if (!from || !to) return "";
-    return `<path class="way" d="${arc(spot(findChip(from, what.text) ?? from), spot(to))}"/>`;
+    const [start, end] = [from, to].map((cell) => spot(findChip(cell, what.text) ?? cell));
+    return `<path class="way" d="${arc(start as Point, end as Point)}"/>`;
   });
   const found = matches.map((group) => {
     const chips = group.map((row) => met.find((chip) => rowsOf(chip.textContent).includes(row)));
@@ -121,14 +125,9 @@ function drawOverlay(places: HTMLElement, { moves, matches }: StepFrame): void {
   places.insertAdjacentHTML("beforeend", svg);
 }
 
-/** Where the parts of a drawing are, by key. */
-type Spots = Map<string, DOMRect>;
-
-const keyed = (box: HTMLElement) => [...box.querySelectorAll<HTMLElement>("[data-key]")];
-
 /** Lets everything move from where it was: rows that have arrived, from their node. */
-function glideFrom(box: HTMLElement, was: Spots, duration: number): void {
-  for (const node of keyed(box)) {
+function glideFrom(box: HTMLElement, was: Map<string, DOMRect>, duration: number): void {
+  for (const node of allIn(box, "[data-key]")) {
     const { key = "", from = "" } = node.dataset;
     const old = was.get(key) ?? was.get(from);
     const now = node.getBoundingClientRect();
@@ -145,9 +144,8 @@ function drawListing(side: Element, frame: StepFrame, { listings }: StepAlgorith
   if (!listing) return;
   const lines = listing.lines.map((text, k) => {
     const [number, words] = [make("i", "", listing.numbers[k]), make("span", "", text)];
-    const line = make("div", frame.lit.includes(k) ? "on" : "", number, words);
-    if (line.className) line.setAttribute("aria-current", "step");
-    return line;
+    const isOn = frame.lit.includes(k);
+    return Object.assign(make("div", isOn ? "on" : "", number, words), { ariaCurrent: `${isOn}` });
   });
   side.append(make("h3", "", listing.title), make("div", "braid-listing", ...lines));
 }
@@ -167,15 +165,17 @@ function drawQuestion(side: Element, { question }: StepFrame): void {
 }
 
 /** A table; a cell has its text, the text that it replaces, and whether it is new or gone. */
-function makeTable({ table }: StepFrame): HTMLElement {
+function addTable(stage: Element, { table }: StepFrame): void {
+  if (!table.length) return;
+  const tags = { new: "b", gone: "s", "": "span" } as const;
   const rows = table.map((cells, k) => {
     const made = cells.map(([text = "", was = "", change = ""]) => {
-      const now = make(change === "gone" ? "s" : change === "new" ? "b" : "span", "", text);
+      const now = make(tags[change as keyof typeof tags], "", text);
       return make(k ? "td" : "th", "", ...(was ? [make("s", "", was), " "] : []), now);
     });
     return make("tr", "", ...made);
   });
-  return make("div", "braid-facts", make("table", "braid-table", ...rows));
+  add(stage, "div", "braid-facts", make("table", "braid-table", ...rows));
 }
 
 function makeSide(frame: StepFrame, algorithm: StepAlgorithm): HTMLElement {
@@ -196,20 +196,19 @@ export function draw(
   algorithm: StepAlgorithm,
   glide: number,
 ): HTMLElement {
-  const was = new Map(
-    keyed(box).map((node) => [node.dataset.key ?? "", node.getBoundingClientRect()]),
-  );
-  const { title, note, results } = frame;
-  const head = make("header", "", make("b", "", title), make("span", "", note));
-  if (results) add(head, "span", "", results);
-  const stage = make("div", "braid-stage", frame.old.length ? makeOld(frame) : undefined);
-  addRow(stage, "parts", frame.parts);
-  const places = frame.nodes.length ? add(stage, "div", "braid-places") : undefined;
-  if (places) fillPlaces(places, frame);
-  if (frame.table.length) stage.append(makeTable(frame));
+  const was = new Map<string, DOMRect>();
+  for (const node of allIn(box, "[data-key]")) {
+    was.set(node.dataset.key ?? "", node.getBoundingClientRect());
+  }
+  const head = make("header", "", make("b", "", frame.title));
+  for (const text of [frame.note, frame.results]) add(head, "span", "", text);
+  const stage = make("div", "braid-stage");
+  addOld(stage, frame);
+  addRow(stage, "parts", frame.parts.map(makeChip));
+  addPlaces(stage, frame);
+  addTable(stage, frame);
   const side = makeSide(frame, algorithm);
   box.replaceChildren(head, stage, side);
-  if (places) drawOverlay(places, frame);
   if (glide) glideFrom(box, was, glide);
   return side;
 }

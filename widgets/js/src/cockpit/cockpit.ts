@@ -79,6 +79,7 @@ export class Cockpit extends Playback {
     const side = sheet(add(shell, "aside", "braid-side"), "Escape");
     this.inspector = new Inspector(side, touchesOf, inspect);
     const bar = add(shell, "section", "braid-controls");
+    this.addButtons(bar);
     const quiet = { l: ask ? "Controls, what if…" : "Decisions", p: "Present" };
     const link = this.isAlone ? { link: "Link to this moment" } : {};
     const press = (key: string) => this.keys[key]?.(false);
@@ -178,7 +179,8 @@ export class Cockpit extends Playback {
     const { page, selected, position, batch } = this;
     const frame = page.frames[position];
     this.header.show(page, frame);
-    this.transport.show(page, frame, this.isPlaying);
+    this.showButtons();
+    this.transport.show(page, frame);
     this.tracks.show(page, batch, selected, frame?.title);
     if (!frame) return;
     this.length = this.drawer.slowness * (frame.state_map.grid?.is_moving ? SLOW : QUICK);

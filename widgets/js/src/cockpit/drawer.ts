@@ -56,7 +56,13 @@ export class Drawer {
     this.events = events;
     this.offers = add(this.live, "p");
     this.touches = events.touchesOf(this.live);
-    Object.assign(this.hosts, { type: "number", min: "1", max: "1024", step: "1", value: "16" });
+    Object.assign(this.hosts, {
+      type: "number",
+      min: "1",
+      max: "1024",
+      required: true,
+      value: "16",
+    });
     this.imagined.append(labelled("placement", this.placement), labelled("hosts", this.hosts));
     this.offer("had taken over after this batch", events.here);
     this.offer("had taken over from the start", () => 0);
@@ -126,11 +132,9 @@ export class Drawer {
   /** Offers a what-if from a batch on. */
   private offer(text: string, since: () => number): void {
     pressed(this.imagined, text, () => {
-      const { value, valueAsNumber: hosts } = this.hosts;
-      const taken = this.hosts.checkValidity() && !Number.isNaN(hosts);
-      const refused = `hosts is ${value || "empty"}; it must be a whole number, 1 to 1024`;
-      this.told.textContent = taken ? "simulating…" : refused;
-      if (taken) this.events.ask?.({ placement: this.placement.value, hosts, since: since() });
+      const { validationMessage: refused, valueAsNumber: hosts } = this.hosts;
+      this.told.textContent = refused || "simulating…";
+      if (!refused) this.events.ask?.({ placement: this.placement.value, hosts, since: since() });
     });
   }
 }

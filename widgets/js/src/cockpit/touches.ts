@@ -10,13 +10,6 @@ export interface Touched {
   value: string;
 }
 
-/** The sentence about a value that a change does not take; empty if it takes it. */
-export function refusal({ kind, low, high }: Touch, text: string): string {
-  const value = Number(text);
-  if (kind !== "number" || (text.trim() && value >= low && value <= high)) return "";
-  return `${text.trim() || "nothing"} is given; it is a number from ${low} to ${high}`;
-}
-
 /** What a change to a value costs, in words: amount and seconds are on straight lines between the
  * points of its curve. The amount of a host is the rows that it holds. */
 export function costOf({ cost, target, curve }: Touch, text: string, held = 0): string {
@@ -84,7 +77,10 @@ export class Touches {
     form.oninput = () => {
       const touch = this.touches[k] as Touch;
       if (field instanceof HTMLSelectElement) options(field, touch.choices, idOf);
-      const wrong = refusal(touch, field?.value ?? "");
+      if (field instanceof HTMLInputElement) {
+        Object.assign(field, { min: touch.low, max: touch.high });
+      }
+      const wrong = field?.validationMessage ?? "";
       cost.textContent = wrong || costOf(touch, field?.value ?? "", this.held);
       cost.classList.toggle("braid-worse", wrong !== "");
       apply.disabled = wrong !== "";
@@ -97,7 +93,7 @@ export class Touches {
 const FIELDS = {
   choice: ["select", {}],
   lines: ["textarea", { rows: 4 }],
-  number: ["input", { inputMode: "decimal" }],
+  number: ["input", { type: "number", step: "any", required: true }],
   text: ["input", { placeholder: "in the middle, or 10 minutes" }],
 } as const;
 

@@ -1,18 +1,16 @@
 // Draws the figures of charts, each as large as the style sheet makes its place.
 
-/** Milliseconds in which a document may change before its charts are looked for. */
-const SOON = 150;
 const PLOTLY = "application/vnd.plotly.v1+json";
 
-interface Figure {
-  data: { name?: string }[];
-  layout: object;
+/** A place for a figure; plotly keeps in it what it has drawn. */
+interface Place extends Element {
+  data?: { name?: string }[];
 }
 
 interface Library {
-  newPlot(place: Element, data: Figure["data"], layout: object, config: object): void;
-  restyle(place: Element, change: { visible: boolean }, traces: number[]): void;
-  Plots: { resize(place: Element): void };
+  newPlot(place: Place, data: object[], layout: object, config: object): void;
+  restyle(place: Place, change: { visible: boolean }, traces: number[]): void;
+  Plots: { resize(place: Place): void };
 }
 
 /** The part of JupyterLab's extension for plotly that is used. */
@@ -40,28 +38,22 @@ async function load(): Promise<Library | undefined> {
 
 /** Draws a chart where it is seen, and again where its places get another size. */
 function show(chart: Element, plotly: Library): void {
-  const figures = new Map<Element, Figure>();
-  const drawn = new Set<Element>();
-  const fit = new ResizeObserver((changes) => {
-    for (const { target, contentRect } of changes) {
-      const figure = figures.get(target);
-      if (!figure || !contentRect.width) continue;
-      if (drawn.has(target)) plotly.Plots.resize(target);
-      else plotly.newPlot(target, figure.data, figure.layout, { displaylogo: false });
-      drawn.add(target);
-    }
-  });
-  for (const place of chart.querySelectorAll(".braid-plot")) {
-    figures.set(place, JSON.parse(place.textContent ?? "") as Figure);
+  const places = [...chart.querySelectorAll<Place>(".braid-plot")];
+  for (const place of places) {
+    const { data, layout } = JSON.parse(place.textContent ?? "");
     place.replaceChildren();
-    fit.observe(place);
+    const fit = () => {
+      if (place.data) plotly.Plots.resize(place);
+      else plotly.newPlot(place, data, layout, { displaylogo: false });
+    };
+    new ResizeObserver(() => place.clientWidth && fit()).observe(place);
   }
   for (const key of chart.querySelectorAll<HTMLElement>("[aria-pressed]")) {
     key.onclick = () => {
       const visible = key.ariaPressed !== "true";
       key.ariaPressed = `${visible}`;
-      for (const place of drawn) {
-        const names = figures.get(place)?.data.map(({ name }) => name) ?? [];
+      for (const place of places) {
+        const names = place.data?.map(({ name }) => name) ?? [];
         const traces = [...names.keys()].filter((k) => names[k] === key.dataset.name);
         if (traces.length) plotly.restyle(place, { visible }, traces);
       }
@@ -83,17 +75,8 @@ const page = document.documentElement;
 if (!page.dataset.braidCharts) {
   page.dataset.braidCharts = "yes";
   const plotly = await load().catch(() => undefined);
-  let waits = false;
-  const now = () => {
-    waits = false;
-    look(plotly);
-  };
-  const soon = () => {
-    if (!waits) setTimeout(now, SOON);
-    waits = true;
-  };
-  new MutationObserver(soon).observe(document.body, { childList: true, subtree: true });
-  now();
+  new MutationObserver(() => look(plotly)).observe(document, { childList: true, subtree: true });
+  look(plotly);
 }
 
 export default {};

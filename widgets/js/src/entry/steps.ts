@@ -5,7 +5,7 @@ import { add, make, named, pressed, still } from "../base/dom.ts";
 import { startListening } from "../base/kernel_messages.ts";
 import { Playback } from "../base/playback.ts";
 import { draw } from "../base/stepper.ts";
-import { observed, onPages, type View } from "../base/widget.ts";
+import { type Model, observed, onPages, type View } from "../base/widget.ts";
 
 interface Page {
   frames: StepFrame[];
@@ -16,56 +16,50 @@ interface Page {
 /** Milliseconds from one step to the next while it plays. */
 const EVERY = 1600;
 
-/** Reads a field of the page. */
-type Get = <K extends keyof Page>(name: K) => Page[K];
-/** Sends a field to the kernel: the position, or the texts to run again on. */
-type Send = (name: "position" | "fork", value: unknown) => void;
+/** The page, or the model of a kernel: it takes the position, and the texts to run again on. */
+interface Source extends Partial<Pick<Model, "set" | "save_changes">> {
+  get<K extends keyof Page>(name: K): Page[K];
+}
 
 class Player extends Playback {
-  private readonly get: Get;
-  private readonly send: Send | undefined;
+  private readonly source: Source;
   private readonly root: HTMLElement;
-  private readonly box = make("div", "braid-step");
-  private readonly bar = make("div", "braid-controls");
-  private readonly back = this.addTurn("◀", "back", -1);
-  private readonly button = pressed(this.bar, "Play", () => this.playOrStop());
-  private readonly forward = this.addTurn("▶", "forward", 1);
+  private readonly box: HTMLElement;
   private readonly marks = make("div", "braid-marks");
   private readonly slider = named(make("input"), "position");
-  private readonly label = make("span");
+  private readonly label: HTMLElement;
   private frames: StepFrame[] = [];
   private shown: StepFrame | undefined;
 
-  /** Without ``send`` there are recorded variants instead of rows of one's own. */
-  constructor(root: HTMLElement, get: Get, send?: Send) {
+  /** Without a kernel there are recorded variants instead of rows of one's own. */
+  constructor(root: HTMLElement, source: Source) {
     super();
     this.length = EVERY;
     this.root = root;
-    this.get = get;
-    this.send = send;
+    this.source = source;
     root.classList.add("braid", "braid-stepper");
     root.tabIndex = 0;
-    root.append(this.box, this.bar);
+    this.box = add(root, "div", "braid-step");
+    const bar = add(root, "div", "braid-controls");
+    this.addButtons(bar);
     Object.assign(this.slider, { type: "range", min: "0" });
-    this.bar.append(make("div", "braid-track", this.marks, this.slider), this.label);
+    add(bar, "div", "braid-track", this.marks, this.slider);
+    this.label = add(bar, "span");
     this.slider.oninput = () => this.go(Number(this.slider.value));
     root.addEventListener("keydown", (event) => this.press(event));
     this.load();
   }
 
   /** Shows the steps of the page, or other ones, from now on. */
-  load(frames = this.get("frames"), position = this.get("position")): void {
+  load(frames = this.source.get("frames"), position = this.source.get("position")): void {
     this.frames = frames;
     this.go(position);
   }
 
   /** Shows the step at which the kernel is. */
   follow(): void {
-    if (this.position !== this.get("position")) this.go(this.get("position"));
-  }
-
-  close(): void {
-    this.stop();
+    const position = this.source.get("position");
+    if (this.position !== position) this.go(position);
   }
 
   protected get last(): number {
@@ -75,7 +69,7 @@ class Player extends Playback {
   protected show(): void {
     const { slider, position, last } = this;
     const frame = this.frames[position];
-    this.button.textContent = this.isPlaying ? "Pause" : "Play";
+    this.showButtons();
     if (!frame || frame === this.shown) return;
     this.shown = frame;
     Object.assign(slider, { max: String(last), value: String(position) });
@@ -84,22 +78,18 @@ class Player extends Playback {
       make("i", `${matches.length ? "found" : ""} ${k <= position ? "done" : ""}`),
     );
     this.marks.replaceChildren(...marks);
-    this.back.disabled = position === 0;
-    this.forward.disabled = position === last;
     const glide = this.time === 0 && !still() ? EVERY * 0.8 : 0;
-    this.addFork(draw(this.box, frame, this.get("algorithm"), glide), frame);
+    this.addFork(draw(this.box, frame, this.source.get("algorithm"), glide), frame);
     this.root.dataset.seq = String(position);
-    this.send?.("position", position);
+    this.send("position", position);
   }
 
   /** The browser moves what moves in a step. */
   protected paint(): void {}
 
-  private addTurn(text: string, name: string, by: number): HTMLButtonElement {
-    return named(
-      pressed(this.bar, text, () => this.step(by)),
-      name,
-    );
+  private send(name: "position" | "fork", value: unknown): void {
+    this.source.set?.(name, value);
+    this.source.save_changes?.();
   }
 
   private press(event: KeyboardEvent): void {
@@ -110,52 +100,50 @@ class Player extends Playback {
     this.step(by);
   }
 
-  private addFork(side: Element, { arrived }: StepFrame): void {
-    const { texts, variants } = this.get("algorithm");
-    if (!(this.send ? texts : Object.keys(variants)).length) return;
-    const fork = add(side, "div", "braid-fork");
-    const opens = pressed(fork, "↳ Fork here with other rows", () => {
-      opens.remove();
-      if (this.send) this.askForRows(fork, arrived, this.send);
-      else this.offerVariants(fork);
-    });
+  /** Offers to go on with other rows: with those that are typed, or with recorded variants. */
+  private addFork(side: Element, frame: StepFrame): void {
+    const { texts, variants } = this.source.get("algorithm");
+    const hasKernel = this.source.set !== undefined;
+    if (!(hasKernel ? texts : Object.keys(variants)).length) return;
+    const fork = add(side, "details", "braid-fork");
+    add(fork, "summary", "", "↳ Fork here with other rows");
+    if (hasKernel) this.askForRows(fork, frame);
+    else this.offerVariants(fork, { example: this.source.get("frames"), ...variants });
+  }
+
+  private offerVariants(fork: HTMLElement, variants: Record<string, StepFrame[]>): void {
+    for (const [name, frames] of Object.entries(variants)) {
+      pressed(fork, name, () => this.load(frames, 0));
+    }
+    add(fork, "p", "", "Rows of your own need a kernel.");
   }
 
   /** Asks for the rows from this step on; those that have arrived stay. */
-  private askForRows(box: HTMLElement, arrived: number, send: Send): void {
-    const { labels, texts } = this.get("algorithm");
+  private askForRows(fork: HTMLElement, { arrived }: StepFrame): void {
+    const { labels, texts } = this.source.get("algorithm");
     const areas = texts.map((text, k) => {
       const words = k || !arrived ? [] : text.trim().split(/\s+/);
       const fixed = words.splice(0, arrived).join(" ");
       const area = make("textarea");
       Object.assign(area, { value: fixed ? words.join(" ") : text, rows: k ? 5 : 3 });
-      add(box, "label", "", labels[k], fixed ? make("code", "", `${fixed} …`) : undefined, area);
+      add(fork, "label", "", labels[k], fixed ? make("code", "", `${fixed} …`) : undefined, area);
       return () => `${fixed} ${area.value}`;
     });
-    const position = this.position;
-    pressed(box, "Run again", () => send("fork", { texts: areas.map((read) => read()), position }));
-    add(box, "div", "braid-refusal").setAttribute("role", "alert");
-  }
-
-  private offerVariants(box: HTMLElement): void {
-    const all = { example: this.get("frames"), ...this.get("algorithm").variants };
-    for (const [name, frames] of Object.entries(all))
-      pressed(box, name, () => this.load(frames, 0));
-    add(box, "p", "", "Rows of your own need a kernel.");
+    const { position } = this;
+    pressed(fork, "Run again", () =>
+      this.send("fork", { texts: areas.map((read) => read()), position }),
+    );
+    add(fork, "div", "braid-refusal").role = "alert";
   }
 }
 
-onPages<Page>("steps", (root, page) => new Player(root, (name) => page[name]));
+onPages<Page>("steps", (root, page) => new Player(root, { get: (name) => page[name] }));
 
 export default {
   initialize: startListening,
   render({ model, el }: View): () => void {
     const root = add(el, "div");
-    const send: Send = (name, value) => {
-      model.set(name, value);
-      model.save_changes();
-    };
-    const player = new Player(root, (name) => model.get(name), send);
+    const player = new Player(root, model);
     const forget = observed(model, {
       frames: () => player.load(),
       position: () => player.follow(),
@@ -163,7 +151,7 @@ export default {
     });
     return () => {
       forget();
-      player.close();
+      player.stop();
     };
   },
 };
