@@ -157,7 +157,8 @@ COVERED = """() => {
     const marks = [...document.querySelectorAll(".braid-chip, .braid-cell h4, .braid-old i, header > *")]
       .map((node) => [node.textContent, node.getBoundingClientRect()]);
     marks.forEach(([text, a], at) => {
-      if (a.left < 0 || a.right > wide) found.push(`outside in step ${k + 1}: ${text}`);
+      // Where words find no room, the stage scrolls.
+      if (wide > 380 && (a.left < 0 || a.right > wide)) found.push(`outside in step ${k + 1}: ${text}`);
       for (const [other, b] of marks.slice(at + 1))
         if (Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1)
           found.push(`covered in step ${k + 1}: ${text} | ${other}`);
@@ -176,7 +177,7 @@ def test_no_row_of_a_stepper_covers_another_or_a_name(browser: Browser, tmp_path
         file.write_text(f"<meta charset=utf-8>{Stepper(example).to_html()}", "utf-8")
         page.goto(file.as_uri())
         page.wait_for_selector("[data-seq]")
-        for width in (1400, 360):
+        for width in (1400, 420, 360):
             page.set_viewport_size({"width": width, "height": 900})
             if found := page.evaluate(COVERED):
                 faults[name, width] = found
