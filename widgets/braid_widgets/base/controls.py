@@ -1,8 +1,8 @@
 """Input controls of the panels, all in one style: a panel has a table with a row for each.
 
 A label has the name, the paper's symbol, the unit and the range; a tooltip explains the rest. A
-number is typed, or chosen with the slider below its box. A value out of range is refused where it
-is typed; no control changes it.
+number is typed, or chosen with the arrows of its box. A value out of range is refused where it is
+typed; no control changes it.
 """
 
 from __future__ import annotations
@@ -10,13 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import anywidget
 import ipywidgets as W
 from braid.condition.query_text import format_query_text, parse_query_texts
 from braid.core.placement import placements_for
 from braid.core.query import Query
-
-from braid_widgets.base.player import read_bundle
 
 REFUSED = "braid-refused"
 """The CSS class of a control whose value is out of range; ``stage.css`` styles it."""
@@ -30,7 +27,8 @@ class Row(NamedTuple):
     - ``takes``: the range of a number; the options of a choice, or a function that lists them;
       None for a text. Options are (label, value) pairs or values by label. The first one is
       selected if ``value`` is None.
-    - ``step``: the change of a number by the arrows of its box.
+    - ``step``: the change of a number by the arrows of its box; by default 1, and of a fraction a
+      hundredth of the highest value or more.
     - ``is_used``: whether the control is used, by the values of all controls.
     """
 
@@ -68,8 +66,9 @@ class _Ranged:
 
     def __init__(self, row: Row) -> None:
         self.text, (self.low, self.high) = row.label, row.takes
-        more = {} if row.step is None else {"step": row.step}
-        super().__init__(value=row.value, **more, **_make_style(row))  # type: ignore[call-arg]
+        digits = len(str(int(self.high)))
+        step = row.step or (1 if isinstance(self, IntControl) else 10.0 ** (digits - 3))
+        super().__init__(value=row.value, step=step, **_make_style(row))  # type: ignore[call-arg]
         self.description = f"{row.label} · {self.low:,} to {self.high:,}"
         self.observe(_mark_validity, "value")  # type: ignore[attr-defined]
 
@@ -96,9 +95,6 @@ def _mark_validity(change: Any) -> None:
 
 class IntControl(_Ranged, W.FloatText):
     """A box for a whole number. A fraction stays as it was typed, and is refused."""
-
-    def __init__(self, row: Row) -> None:
-        super().__init__(row._replace(step=row.step or 1))
 
     @property
     def setting(self) -> float:
@@ -164,11 +160,3 @@ HOSTS = Row("hosts (J)", 16, (1, 256), "logical hosts that share the join")
 BATCHES = Row("micro-batches", 20, (1, 1000), "steps in which the input arrives")
 SLOWLY = "minimum time between two batches; 0: as fast as possible"
 PACE = Row("pace (s a batch)", 0.0, (0, 60), SLOWLY, 0.25)
-
-
-class NumberSliders(anywidget.AnyWidget):
-    """A widget that adds a slider below each number box of its panel and resizes the notebook's
-    charts.
-    """
-
-    _esm = read_bundle("dials")

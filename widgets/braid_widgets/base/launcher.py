@@ -11,7 +11,6 @@ import ipywidgets as W
 from traitlets import TraitError
 
 from braid_widgets.base.charts import STYLE, WIDTH
-from braid_widgets.base.controls import NumberSliders
 from braid_widgets.base.live_updates import ObservableRun, RunFollower, error_html
 from braid_widgets.base.progress_line import follow_run
 
@@ -114,7 +113,7 @@ class LaunchPanel(W.VBox):
         self.bar = W.HBox(
             [self.start, self.pause, self.stop, self.status], layout=W.Layout(flex_flow="row wrap")
         )
-        parts = [W.HTML(STYLE), grid, NumberSliders(), self.bar, self.price, self.message]
+        parts = [W.HTML(STYLE), grid, self.bar, self.price, self.message]
         super().__init__(parts, layout=W.Layout(max_width=WIDTH))
         self.add_class("braid-panel")
         for control in self.inputs.values():
