@@ -1,4 +1,4 @@
-export type Tag = keyof HTMLElementTagNameMap;
+type Tag = keyof HTMLElementTagNameMap;
 
 type Inner = Node | string | undefined;
 
@@ -17,12 +17,12 @@ export function add<K extends Tag>(parent: Element, tag: K, kind = "", ...inner:
   return node;
 }
 
-/** A button that does something when it is pressed. */
-export function pressed(parent: Element, text: string, act: () => void, kind = "") {
+/** A button that does something when it is pressed; one whose text has no words has a name. */
+export function pressed(parent: Element, text: string, act: () => void, kind = "", name = "") {
   const button = add(parent, "button", kind, text);
   button.type = "button";
   button.onclick = act;
-  return button;
+  return name ? named(button, name) : button;
 }
 
 /** A form that does something when its first button or Enter is pressed; JupyterLab alone takes no

@@ -1,5 +1,5 @@
 // Goes through frames, one by one or by itself; what moves within a frame is seen to move.
-import { make, named, pressed, still } from "./dom.ts";
+import { make, pressed, still } from "./dom.ts";
 
 export abstract class Playback {
   protected position = 0;
@@ -24,14 +24,8 @@ export abstract class Playback {
   protected addButtons(bar: HTMLElement): void {
     bar.append(this.button);
     this.button.onclick = () => this.playOrStop();
-    named(
-      pressed(bar, "◀", () => this.step(-1)),
-      "back",
-    );
-    named(
-      pressed(bar, "▶", () => this.step(1)),
-      "forward",
-    );
+    pressed(bar, "◀", () => this.step(-1), "", "back");
+    pressed(bar, "▶", () => this.step(1), "", "forward");
   }
 
   protected showButtons(): void {

@@ -101,11 +101,8 @@ const spot = ({ offsetLeft, offsetTop, offsetWidth, offsetHeight }: HTMLElement)
   offsetTop + offsetHeight / 2,
 ];
 
-/** The ways of what moves from node to node, and the lines between the members of results; they are
- * drawn anew only in another size, as spots are other ones while something moves. */
+/** The ways of what moves from node to node, and the lines between the members of results. */
 function drawOverlay(places: HTMLElement, { moves, matches }: StepFrame): void {
-  const size = `0 0 ${places.clientWidth} ${places.clientHeight}`;
-  if (places.querySelector(`svg[viewBox="${size}"]`)) return;
   places.querySelector("svg")?.remove();
   const cells = allIn(places, ".braid-cell");
   const met = allIn(places, ".here .braid-chip, .flies");
@@ -121,8 +118,7 @@ function drawOverlay(places: HTMLElement, { moves, matches }: StepFrame): void {
     return `<polyline class="found" points="${points.join(" ")}"/>`;
   });
   const lines = [...ways, ...found].join("");
-  const svg = `<svg viewBox="${size}" aria-hidden="true">${lines}</svg>`;
-  places.insertAdjacentHTML("beforeend", svg);
+  places.insertAdjacentHTML("beforeend", `<svg aria-hidden="true">${lines}</svg>`);
 }
 
 /** Lets everything move from where it was: rows that have arrived, from their node. */

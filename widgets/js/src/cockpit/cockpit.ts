@@ -1,18 +1,18 @@
 // One view for every run, and for several side by side: header, maps, inspector, time line, drawer.
 import type { CockpitPage } from "../../frames.ts";
-import { add, make, named, pressed, spoken, still } from "../base/dom.ts";
+import { add, make, pressed, spoken, still } from "../base/dom.ts";
 import { hit } from "../base/pen.ts";
 import { Playback } from "../base/playback.ts";
 import { Theme, watchLooks } from "../base/theme.ts";
 import { Drawer, type DrawerEvents } from "./drawer.ts";
-import { Header, showFigures } from "./header.ts";
+import { makeHeader, showFigures } from "./header.ts";
 import { Inspector, type Place } from "./inspector.ts";
 import { joined, makePanes, type Pane, type Shown } from "./linked_views.ts";
 import { MapPane } from "./maps.ts";
 import { isLive, openingOf, positionOf, scaled } from "./page.ts";
 import { hasActed, type Touched, Touches } from "./touches.ts";
 import { Tracks } from "./tracks.ts";
-import { Transport } from "./transport.ts";
+import { makeTransport } from "./transport.ts";
 
 /** Milliseconds that a batch is shown, and one in which something moves. */
 const [QUICK, SLOW] = [520, 1400];
@@ -34,10 +34,10 @@ export class Cockpit extends Playback {
   private readonly root: HTMLElement;
   /** Whether the document is only this cockpit, so that its address names the moment. */
   private readonly isAlone: boolean;
-  private readonly header: Header;
+  private readonly header: ReturnType<typeof makeHeader>;
   private readonly pane: HTMLElement;
   private readonly theme: Theme;
-  private readonly transport: Transport;
+  private readonly transport: ReturnType<typeof makeTransport>;
   private readonly tracks: Tracks;
   private readonly forget: () => void;
   private panes: Pane[];
@@ -62,12 +62,9 @@ export class Cockpit extends Playback {
       this.show();
     };
     const shell = add(root, "div", "braid-shell");
-    this.header = new Header(add(shell, "header", "braid-head"));
+    this.header = makeHeader(add(shell, "header", "braid-head"));
     const sheet = (box: HTMLElement, key: string) => {
-      named(
-        pressed(box, "×", () => this.keys[key]?.(false), "braid-close"),
-        "close",
-      );
+      pressed(box, "×", () => this.keys[key]?.(false), "braid-close", "close");
       return box;
     };
     const touchesOf = (box: HTMLElement) => new Touches(box, this.answer, act);
@@ -83,7 +80,7 @@ export class Cockpit extends Playback {
     const quiet = { l: ask ? "Controls, what if…" : "Decisions", p: "Present" };
     const link = this.isAlone ? { link: "Link to this moment" } : {};
     const press = (key: string) => this.keys[key]?.(false);
-    this.transport = new Transport(bar, press, { ...quiet, ...link });
+    this.transport = makeTransport(bar, press, { ...quiet, ...link });
     this.tracks = new Tracks(add(shell, "section", "braid-lines"), this.theme, seek);
     this.forget = watchLooks(this.pane, this.theme, () => this.paint());
     root.onkeydown = (event) => this.press(event);
@@ -99,6 +96,7 @@ export class Cockpit extends Playback {
   load(page: Shown): void {
     if ("pages" in page) this.panes = makePanes(this.pane, this.theme, page);
     this.page = "pages" in page ? joined(page) : scaled(page);
+    this.answer.textContent = "";
     this.drawer.show(this.page);
     this.go(this.last);
   }
@@ -180,7 +178,7 @@ export class Cockpit extends Playback {
     const frame = page.frames[position];
     this.header.show(page, frame);
     this.showButtons();
-    this.transport.show(page, frame);
+    this.transport(page, frame);
     this.tracks.show(page, batch, selected, frame?.title);
     if (!frame) return;
     this.length = this.drawer.slowness * (frame.state_map.grid?.is_moving ? SLOW : QUICK);

@@ -15,47 +15,40 @@ export function showFigures(box: HTMLElement, { key_figures: figures }: BatchFra
   box.replaceChildren(...facts);
 }
 
-export class Header {
-  private readonly box: HTMLElement;
-  private readonly left = make("span", "braid-left");
-  private readonly facts = make("div", "braid-strip");
-  private readonly clock = setInterval(() => this.tell(), 500);
-  private page: CockpitPage | undefined;
-  /** When the page said what its lag is, in milliseconds. */
-  private since = 0;
-
-  constructor(box: HTMLElement) {
-    this.box = box;
-    this.left.title = "time left, and seconds since the last batch was committed";
-  }
-
-  close(): void {
-    clearInterval(this.clock);
-  }
-
-  show(page: CockpitPage, frame: BatchFrame | undefined): void {
-    if (page !== this.page) this.since = performance.now();
-    this.page = page;
-    this.tell();
+/** Fills the header, and returns what shows a batch and what ends its clock. */
+export function makeHeader(box: HTMLElement) {
+  const left = make("span", "braid-left");
+  left.title = "time left, and seconds since the last batch was committed";
+  const facts = make("div", "braid-strip");
+  let shown: CockpitPage | undefined;
+  let since = 0; // when the page said what its lag is, in milliseconds
+  const tell = () => {
+    if (shown) left.textContent = timesOf(shown, (performance.now() - since) / 1000);
+  };
+  const clock = setInterval(tell, 500);
+  const show = (page: CockpitPage, frame: BatchFrame | undefined) => {
+    if (page !== shown) since = performance.now();
+    shown = page;
+    tell();
     const state = make("span", "braid-state", STATES[page.state] ?? page.state);
     state.dataset.state = page.state;
     const title = make("b", "braid-title", frame ? page.name : `${page.name} · no batch yet`);
     const note = Object.assign(make("span", "braid-note", page.note), { title: page.note });
-    this.box.replaceChildren(state, make("div", "braid-name", title, this.left, note));
+    box.replaceChildren(state, make("div", "braid-name", title, left, note));
     if (!frame) return;
     const { word, figure: share, tone } = frame.verdict;
     const verdict = figure(word, share, "braid-verdict");
     verdict.dataset.tone = tone;
-    this.box.append(verdict, this.facts);
-    showFigures(this.facts, frame);
-  }
+    box.append(verdict, facts);
+    showFigures(facts, frame);
+  };
+  return { show, close: () => clearInterval(clock) };
+}
 
-  /** The time left, and how long ago the last batch was committed, as long as the run goes on. */
-  private tell(): void {
-    if (!this.page) return;
-    const { seconds_since_commit: lag, seconds_left: left } = this.page;
-    const now = (lag ?? 0) + (performance.now() - this.since) / 1000;
-    const late = isLive(this.page) && lag !== null ? `lag ${age(1e5 * Math.round(10 * now))}` : "";
-    this.left.textContent = [left, late].filter(Boolean).join(" · ");
-  }
+/** The time left, and how long ago the last batch was committed, as long as the run goes on. */
+function timesOf(page: CockpitPage, seconds: number): string {
+  const { seconds_since_commit: lag, seconds_left: left } = page;
+  const late = isLive(page) && lag !== null;
+  const text = late ? `lag ${age(1e5 * Math.round(10 * (lag + seconds)))}` : "";
+  return [left, text].filter(Boolean).join(" · ");
 }

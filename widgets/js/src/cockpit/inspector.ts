@@ -44,19 +44,19 @@ export class Inspector {
   private readonly touches: Touches;
   private readonly rest: HTMLElement;
   private readonly told = spoken(make("pre", "braid-inspect"));
-  private readonly ask: ((place: Place) => void) | undefined;
+  private readonly inspect: ((place: Place) => void) | undefined;
 
   constructor(
     box: HTMLElement,
     touchesOf: (box: HTMLElement) => Touches,
-    ask?: (at: Place) => void,
+    inspect?: (at: Place) => void,
   ) {
     box.ariaLabel = "inspector";
-    this.ask = ask;
+    this.inspect = inspect;
     this.shown = add(box, "div");
     this.touches = touchesOf(box);
     this.rest = add(box, "div");
-    if (ask) this.askForBlocks(add(box, "form", "braid-whatif"));
+    if (inspect) this.askForBlocks(add(box, "form", "braid-whatif"));
   }
 
   /** The answer to the last question, below what asked it. */
@@ -90,14 +90,14 @@ export class Inspector {
     this.rest.replaceChildren(...conditionPart(page, frame), ...secondsPart(page, batch));
   }
 
-  /** Offers to ask about a place. */
+  /** Asks about a place; the answer comes below what asked. */
+  private ask(place: Place, below: Element): void {
+    below.after(this.told);
+    this.inspect?.(place);
+  }
+
   private offer(text: string, place: Place): void {
-    const { ask, shown, told } = this;
-    if (!ask) return;
-    pressed(shown, text, () => {
-      shown.after(told);
-      ask(place);
-    });
+    if (this.inspect) pressed(this.shown, text, () => this.ask(place, this.shown));
   }
 
   /** Asks for the history of a block, or why two met. */
@@ -105,10 +105,7 @@ export class Inspector {
     const ids = named(add(form, "input"), "a block, or two");
     ids.placeholder = "block 7, or 7 12";
     add(form, "button", "", "Its history, or why two met");
-    sent(form, () => {
-      form.after(this.told);
-      this.ask?.({ blocks: blocksOf(ids.value) });
-    });
+    sent(form, () => this.ask({ blocks: blocksOf(ids.value) }, form));
   }
 }
 
