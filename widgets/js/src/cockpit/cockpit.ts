@@ -10,7 +10,7 @@ import { Inspector, type Place } from "./inspector.ts";
 import { joined, makePanes, type Pane, type Shown } from "./linked_views.ts";
 import { MapPane } from "./maps.ts";
 import { isLive, openingOf, positionOf, scaled } from "./page.ts";
-import { hasActed, type Touched, Touches } from "./touches.ts";
+import { hasActed, makeOffer, type Touched } from "./touches.ts";
 import { Tracks } from "./tracks.ts";
 import { makeTransport } from "./transport.ts";
 
@@ -67,14 +67,14 @@ export class Cockpit extends Playback {
       pressed(box, "×", () => this.keys[key]?.(false), "braid-close", "close");
       return box;
     };
-    const touchesOf = (box: HTMLElement) => new Touches(box, this.answer, act);
+    const offerIn = (box: HTMLElement) => makeOffer(box, this.answer, act);
     const drawer = sheet(add(shell, "section", "braid-drawer"), "l");
-    this.drawer = new Drawer(drawer, { here, seek, measure, ask, touchesOf });
+    this.drawer = new Drawer(drawer, { here, seek, measure, ask, offerIn });
     this.pane = add(shell, "section", "braid-map");
     this.pane.tabIndex = 0;
     this.panes = [{ map: new MapPane(this.pane, this.theme) }];
     const side = sheet(add(shell, "aside", "braid-side"), "Escape");
-    this.inspector = new Inspector(side, touchesOf, inspect);
+    this.inspector = new Inspector(side, offerIn, inspect);
     const bar = add(shell, "section", "braid-controls");
     this.addButtons(bar);
     const quiet = { l: ask ? "Controls, what if…" : "Decisions", p: "Present" };

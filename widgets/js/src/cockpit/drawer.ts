@@ -2,7 +2,7 @@
 // over, what the rows of color show, how fast it plays, the keys, what is wrong, and all decisions.
 import type { CockpitPage, Symptom } from "../../frames.ts";
 import { add, listed, make, named, pressed, sent, spoken } from "../base/dom.ts";
-import { offersOf, options, type Touches } from "./touches.ts";
+import { type Offer, offersOf, options } from "./touches.ts";
 
 export interface Asked {
   placement: string;
@@ -31,14 +31,14 @@ export interface DrawerEvents {
   seek: (batch: number) => void;
   measure: (name: string) => void;
   ask: Ask | undefined;
-  touchesOf: (box: HTMLElement) => Touches;
+  offerIn: (box: HTMLElement) => Offer;
 }
 
 export class Drawer {
   readonly element: HTMLElement;
   private readonly events: DrawerEvents;
   private readonly live = make("div", "", make("h2", "", "Change this run"));
-  private readonly touches: Touches;
+  private readonly offerTouches: Offer;
   private readonly offers: HTMLElement;
   private readonly imagined = make("form", "braid-whatif", make("h2", "", "What if"));
   private readonly placement = named(make("select"), "placement of the what-if");
@@ -55,7 +55,7 @@ export class Drawer {
     this.element = box;
     this.events = events;
     this.offers = add(this.live, "p");
-    this.touches = events.touchesOf(this.live);
+    this.offerTouches = events.offerIn(this.live);
     Object.assign(this.hosts, {
       type: "number",
       min: "1",
@@ -86,7 +86,7 @@ export class Drawer {
     const { what_if_placements: offers, what_if_message: message, hosts, annotations } = page;
     const offered = offersOf(page.touches);
     this.live.hidden = !page.touches.length;
-    this.touches.show(page.touches, "");
+    this.offerTouches(page.touches, "");
     this.offers.hidden = !offered.length;
     this.offers.textContent = `Select in the picture ${offered.join(" or ")}`;
     this.imagined.hidden = !this.events.ask || !offers.length;

@@ -7,7 +7,7 @@ import { records, sum } from "../base/columns.ts";
 import { add, figure, listed, make, named, pressed, sent, spoken } from "../base/dom.ts";
 import { count, shareOf } from "../base/format.ts";
 import { detailOf } from "./maps.ts";
-import type { Touches } from "./touches.ts";
+import type { Offer } from "./touches.ts";
 
 export type Place =
   | { host: number; batch: number }
@@ -41,20 +41,20 @@ export function didPairs({ hosts }: CockpitPage, batch: number, host?: number): 
 
 export class Inspector {
   private readonly shown: HTMLElement;
-  private readonly touches: Touches;
+  private readonly offerTouches: Offer;
   private readonly rest: HTMLElement;
   private readonly told = spoken(make("pre", "braid-inspect"));
   private readonly inspect: ((place: Place) => void) | undefined;
 
   constructor(
     box: HTMLElement,
-    touchesOf: (box: HTMLElement) => Touches,
+    offerIn: (box: HTMLElement) => Offer,
     inspect?: (at: Place) => void,
   ) {
     box.ariaLabel = "inspector";
     this.inspect = inspect;
     this.shown = add(box, "div");
-    this.touches = touchesOf(box);
+    this.offerTouches = offerIn(box);
     this.rest = add(box, "div");
     if (inspect) this.askForBlocks(add(box, "form", "braid-whatif"));
   }
@@ -86,7 +86,7 @@ export class Inspector {
     if (host !== undefined) this.offer("Blocks on this host", { host, batch });
     else if (kind && detail) this.offer("What serves it", { query: name, batch });
     const isThere = detail !== undefined || host !== undefined;
-    this.touches.show(isThere ? page.touches : [], selected, latest[Number(name)] ?? 0);
+    this.offerTouches(isThere ? page.touches : [], selected, latest[Number(name)] ?? 0);
     this.rest.replaceChildren(...conditionPart(page, frame), ...secondsPart(page, batch));
   }
 

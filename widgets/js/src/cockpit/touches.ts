@@ -32,61 +32,52 @@ export const offersOf = (touches: Touch[]): string[] =>
 export const hasActed = (answer: string, asked: number, now: number): boolean =>
   now > asked + (answer.includes("within two batches") ? 2 : 1) && / acts with/.test(answer);
 
-export class Touches {
-  private readonly box: HTMLElement;
-  private readonly answer: HTMLElement;
-  private readonly act: ((touched: Touched) => void) | undefined;
-  private touches: Touch[] = [];
-  private held = 0;
-  private key = "";
+/** Offers the changes of a selection, "" for the run; what is typed stays from batch to batch. */
+export type Offer = (all: Touch[], selected: string, held?: number) => void;
 
-  /** ``answer`` has what came of the last change, below its form. */
-  constructor(box: HTMLElement, answer: HTMLElement, act?: (touched: Touched) => void) {
-    this.box = add(box, "div", "braid-touches");
-    this.answer = answer;
-    this.act = act;
-  }
-
-  /** Offers the changes of a selection, "" for the run; what is typed stays from batch to batch. */
-  show(all: Touch[], selected: string, held = 0): void {
-    this.touches = all.filter(({ target }) => target === selected.split(":", 1)[0]);
-    this.held = held;
-    const key = [selected, ...this.touches.map(({ name }) => name)].join("|");
-    if (key !== this.key) {
-      this.box.replaceChildren(
-        ...this.touches.map((touch, k) => this.makeForm(touch, k, selected)),
-      );
-    }
-    this.key = key;
-    for (const form of this.box.querySelectorAll("form")) form.dispatchEvent(new Event("input"));
-  }
-
-  private makeForm({ name, kind, label, value, choices }: Touch, k: number, selected: string) {
+/** Makes what offers changes in a box; ``answer`` has what came of the last one, below its form. */
+export function makeOffer(
+  box: HTMLElement,
+  answer: HTMLElement,
+  act?: (touched: Touched) => void,
+): Offer {
+  const place = add(box, "div", "braid-touches");
+  let touches: Touch[] = [];
+  let [rows, key] = [0, ""];
+  const makeForm = ({ name, kind, label, value, choices }: Touch, k: number, selected: string) => {
     const form = make("form", "braid-touch");
     const [tag, more] = FIELDS[kind as keyof typeof FIELDS] ?? [];
     const field = tag && Object.assign(add(form, tag), more, { ariaLabel: label, value });
     const ask = (asked: string) => {
-      form.after(this.answer);
-      this.answer.textContent = "asking…";
-      this.act?.({ name: asked, selected, value: field?.value ?? "" });
+      form.after(answer);
+      answer.textContent = "asking…";
+      act?.({ name: asked, selected, value: field?.value ?? "" });
     };
     const apply = add(form, "button", "", label);
     apply.hidden = kind === "note";
     for (const other of kind === "lines" ? choices : []) pressed(form, other, () => ask(other));
     const cost = add(form, "small");
     form.oninput = () => {
-      const touch = this.touches[k] as Touch;
+      const touch = touches[k] as Touch;
+      const range = { min: touch.low, max: touch.high };
+      if (field instanceof HTMLInputElement) Object.assign(field, range);
       if (field instanceof HTMLSelectElement) options(field, touch.choices, idOf);
-      if (field instanceof HTMLInputElement) {
-        Object.assign(field, { min: touch.low, max: touch.high });
-      }
       const wrong = field?.validationMessage ?? "";
-      cost.textContent = wrong || costOf(touch, field?.value ?? "", this.held);
+      cost.textContent = wrong || costOf(touch, field?.value ?? "", rows);
       cost.classList.toggle("braid-worse", wrong !== "");
       apply.disabled = wrong !== "";
     };
     return sent(form, () => ask(name));
-  }
+  };
+  return (all, selected, held = 0) => {
+    touches = all.filter(({ target }) => target === selected.split(":", 1)[0]);
+    rows = held;
+    const now = [selected, ...touches.map(({ name }) => name)].join("|");
+    if (now !== key)
+      place.replaceChildren(...touches.map((each, k) => makeForm(each, k, selected)));
+    key = now;
+    for (const form of place.querySelectorAll("form")) form.dispatchEvent(new Event("input"));
+  };
 }
 
 /** The field of each kind of change that takes a value. */
