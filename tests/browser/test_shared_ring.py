@@ -27,7 +27,7 @@ def test_queries_are_edited_in_a_box_and_the_example_is_stepped_through(
     lab.put(notebook, NOTEBOOK.name)
     before = set(lab.processes("java"))
     shown = opened(NOTEBOOK.name)
-    page, films = shown.page, shown.page.locator(".braid[data-seq]")
+    page, films = shown.page, shown.page.locator(".braid-live .braid[data-seq]")
     film = films.filter(has_text=re.compile(r"step \d+ of 13"))
     shown.run_all()
     expect(film).to_have_count(1, timeout=SOON)
