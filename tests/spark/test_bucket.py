@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import braid
 import object_store_driver
 import pyarrow.parquet as pq
 import pytest
@@ -105,7 +106,7 @@ def test_streams_that_do_not_end_are_read_on_from_a_bucket(
         executor="process",
     )
     with pytest.raises(OSError, match="killed"):
-        join.start(url, availableNow=True).awaitTermination()
+        join.start(url, availableNow=True, trace="1 day").awaitTermination()
     monkeypatch.setattr(RemoteMedium, "put_new", real)
     execute = SparkExecutor.execute_batch
 
@@ -116,11 +117,12 @@ def test_streams_that_do_not_end_are_read_on_from_a_bucket(
     monkeypatch.setattr(SparkExecutor, "execute_batch", elsewhere)
     for last in (3, 4):
         put(tmp_path, last - 1, last)
-        more = {"executor": "spark", "availableNow": True}
+        more = {"executor": "spark", "availableNow": True, "trace": "1 day"}
         run = StreamJoin.resume(url, live(spark, tmp_path), **more)
         run.awaitTermination()
         assert run.store.log.committed_batches() == list(range(last))
     assert describe_difference(committed_ids(run), object_store_driver.WANTED) == ""
+    assert braid.why(url, {"a": "id = 100000", "b": "true"}).verdict == "never arrived"
     monkeypatch.setattr(SparkStreams, "has_remote_hosts", lambda source: True)
     with pytest.raises(ValueError, match="whose disk Spark's workers do not see"):
         run.results()

@@ -15,9 +15,11 @@ from typing import Any
 import object_store_driver
 import obstore
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from braid import StreamJoin
 from braid.errors import DamagedRunError
+from braid.execution import engine
 from braid.execution.thread_executor import ThreadExecutor
 from braid.health import read_health
 from braid.join_run import JoinRun
@@ -84,6 +86,43 @@ def test_batches_are_delivered_once(url: str) -> None:
         start_run(url, foreachBatch=give).awaitTermination()
     check_end(StreamJoin.resume(url, STREAMS, foreachBatch=give))
     assert given == [0, 1, -1, 2, 3]
+
+
+def test_the_trace_of_endless_streams_is_in_the_bucket(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The streams of tables count as endless ones. The next driver, with another cache, goes on."""
+    trace_batch = engine.add_trace
+    monkeypatch.setattr(engine, "add_trace", lambda *given: trace_batch(*given[:-1], [None, None]))
+    bucket = open_object_store(url)
+    run = start_run(url, trace="1 day", foreachBatch=lambda rows, batch: 1 // (batch < 2))
+    with pytest.raises(RuntimeError, match="division"):
+        run.awaitTermination()
+    early = bucket.list_objects("trace")
+    bucket.put_object(unnamed := "trace/000002-12345678-0.parquet", b"of a killed driver")
+    check_end(StreamJoin.resume(url, STREAMS, trace="1 day", foreachBatch=lambda *_: None))
+    names = bucket.list_objects("trace")
+    assert len(early) < len(names) and early.keys() <= names.keys() and unnamed not in names
+    store = open_store(url)
+    store.read_settings()
+    files = [*store.trace.list_committed()]
+    assert {f"trace/{file.name}" for file in files} == names.keys()
+    tables = [pq.read_table(path) for file in files if (path := store.trace.find_file(file))]
+    keyed = sum(len(t) - t["k"].null_count for t in STREAMS.values())
+    assert sum(map(len, tables)) == keyed and check_run(url)[0] == []
+    bucket.delete_objects([f"trace/{files[0].name}"])
+    again = open_store(url)
+    again.read_settings()
+    assert again.trace.find_file(files[0]) is None, "no result depends on it"
+
+
+def test_a_bucket_keeps_no_more_of_the_trace_than_it_is_to(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace_batch = engine.add_trace
+    monkeypatch.setattr(engine, "add_trace", lambda *given: trace_batch(*given[:-1], [None, None]))
+    check_end(start_run(url, trace="1 B"))
+    assert {n[:12] for n in open_object_store(url).list_objects("trace")} == {"trace/000003"}
 
 
 def test_what_was_brought_goes(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,11 +60,8 @@ def set_limits(store: RunStore, keep: Any, trace: Any, is_delivered_afar: bool) 
 
     ``is_delivered_afar``: whether results go to ``foreachBatch`` and tasks run on other machines.
     """
-    for name, given in (("keep", keep), ("trace", trace)):
-        if store.url and given is not None:
-            raise ValueError(
-                f"{name} is {given!r}, but {store.url} is a bucket; leave it out there"
-            )
+    if store.url and keep is not None:
+        raise ValueError(f"keep is {keep!r}, but {store.url} is a bucket; leave it out there")
     if store.url and is_delivered_afar:
         raise ValueError(
             "foreachBatch gives results of a run in a bucket on this machine, and Spark's workers "

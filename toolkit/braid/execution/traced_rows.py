@@ -51,5 +51,7 @@ def _read_fresh_tuples(
     for stream in {*streams.values()}:
         several = [address for each, address in addresses if each == stream]
         files = {address.file: outcome.files[address.file] for address in several}
+        if store.remote:  # tasks on other machines have uploaded them
+            store.remote.prefetch_files({f"blocks/{name}": f"blocks/{name}" for name in files})
         for rows in read_replica_tuples(store.blocks.folder, several, files).values():
             yield stream, rows

@@ -132,6 +132,12 @@ class RemoteMedium:
         current_file_system().write_file(self.folder / name, body, self.force)
         self._bucket.put_object(name, self.folder / name)
 
+    def remove_file(self, name: str) -> None:
+        """Remove a file from the cache, and the object. Raises FencedError."""
+        self.fence()
+        self._bucket.delete_objects([name])
+        current_file_system().remove_file(self.folder / name, missing_ok=True)
+
     def upload_files(self, files: Mapping[str, Path | bytes]) -> None:
         """Write objects, several at a time."""
         map_concurrently(lambda name: self._bucket.put_object(name, files[name]), files)

@@ -54,6 +54,9 @@ class RunMedium(Protocol):
     def fetch_file(self, name: str) -> Path:
         """Return the path of a file, after bringing it into the folder if it is not there."""
 
+    def remove_file(self, name: str) -> None:
+        """Remove a file that nothing names any more, if it exists."""
+
     def find_foreign_file(self) -> str | None:
         """Return the name of a file of a medium without a run; None: it is empty."""
 
@@ -103,6 +106,10 @@ class LocalMedium:
     def fetch_file(self, name: str) -> Path:
         """Return the path of a file, which may be missing."""
         return self.folder / name
+
+    def remove_file(self, name: str) -> None:
+        """Remove a file, if it exists."""
+        current_file_system().remove_file(self.folder / name, missing_ok=True)
 
     def find_foreign_file(self) -> str | None:
         """Return the name of some file that is not hidden; None: there is none."""

@@ -343,6 +343,7 @@ class RunStore:
         remote.blocks = self.states.list_live_blocks()
         named = {*checked, *(f"blocks/{name}" for name in remote.blocks)}
         named |= {f"{at}/{s}" for at in ("commits", "checkpoint") for s in self.states.block_files}
+        named |= {f"{self.trace.folder.name}/{file.name}" for file in self.trace.list_committed()}
         remote.remove_unnamed(named, checked)
         if remote.has_checkpoints and (state := self.last_state()) is not None:
             saved = remote.fetch_file(f"checkpoint/{[*self.states.block_files][-1]}")

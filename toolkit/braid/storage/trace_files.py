@@ -1,8 +1,8 @@
 """Trace of a run: the tuples of its streaming sources in files, for ``why``.
 
-The driver writes a file for each stream and batch to the folder ``trace``, before the commit whose
-event names it (``core.trace_rows``). Files of whole batches are removed, oldest first, once they
-are past the limit of ``trace=``. No result depends on them.
+The driver writes a file for each stream and batch to the folder ``trace`` of the run, or of its
+bucket, before the commit whose event names it (``core.trace_rows``). Files of whole batches are
+removed, oldest first, once they are past the limit of ``trace=``. No result depends on them.
 """
 
 from __future__ import annotations
@@ -75,6 +75,8 @@ class TraceFiles:
         current_file_system().make_folder(self.folder)
         name = f"{batch:06d}-{current_environment().make_token()}-{stream}.parquet"
         self._medium.put_unique(f"{FOLDER}/{name}", body)
+        if self._medium.url:  # the cache needs no copy
+            current_file_system().remove_file(self.folder / name)
         return TraceFile(name, FileChecksum(len(body), zlib.crc32(body)), stream, rows.num_rows)
 
     def _list_retained(self) -> list[TraceWritten]:
@@ -89,15 +91,17 @@ class TraceFiles:
 
     def find_file(self, file: TraceFile) -> Path | None:
         """Return the path of a file; None: it was removed. Raises DamagedRunError."""
-        path = self.folder / file.name
-        if not current_file_system().exists(path):
+        path, name = self.folder / file.name, f"{FOLDER}/{file.name}"
+        if self._medium.url:
+            current_file_system().make_folder(self.folder)
+        if not current_file_system().exists(path) and not self._medium.has_file(name):
             return None
         durable_files.check_file(path, file.checksum)
         return path
 
     def remove_file(self, file: TraceFile) -> None:
         """Remove a file, so that its tuples are unknown from now on."""
-        current_file_system().remove_file(self.folder / file.name, missing_ok=True)
+        self._medium.remove_file(f"{FOLDER}/{file.name}")
 
     def remove_expired(self, since: int) -> None:
         """Remove the files past the limit after a commit, and those of batches before ``since``."""
