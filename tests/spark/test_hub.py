@@ -5,13 +5,18 @@ Queries come and go in any order. tests/unit/test_hub.py has the tests that do n
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import braid
+import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
+from braid.answer_check import check_answers
 from braid.hub.hub import HubRun, QueryHub
 from braid.hub.spark_backend import SparkStreamReader
 from duck import connect_duckdb
@@ -177,6 +182,7 @@ def test_what_a_hub_does_not_take_is_refused_and_changes_nothing(
 
 
 def test_answers_are_delivered_batch_by_batch(spark: SparkSession, tmp_path: Path) -> None:
+    """Of streams that end, their input is kept, so that each answer can be recomputed."""
     data = make_hub_tables(32)
     delivered: dict[int, Counter[Any]] = {}
 
@@ -191,6 +197,65 @@ def test_answers_are_delivered_batch_by_batch(spark: SparkSession, tmp_path: Pat
     assert run.awaitTermination()
     for name in queries:
         assert delivered[run.query(name).id] == query_rows(run, name)
+    checked = check_answers(tmp_path)
+    assert checked.reports["wide"].is_right and checked.unchecked.keys() == {"ticked", "counted"}
+    answer = run.why({"f": "id < 20", "c": "id < 60"}, query="wide", limit=60)
+    assert answer.is_certain and {pair.verdict for pair in answer.pairs} >= {"found", "condition"}
+    assert "fault" not in str(answer) and braid.why(
+        tmp_path, {"f": "id = 999"}, query="wide"
+    ).missing == {"flights": "no tuple of flights with id = 999 is among the 120 of batches 1 to 6"}
+
+
+LEFT = (
+    "SELECT f.id, c.id AS c FROM flights [RANGE 30 SECONDS] f LEFT JOIN checkins [RANGE 30 SECONDS] "
+    "c ON f.num = c.flight"
+)
+
+
+def test_rows_of_streams_that_do_not_end_are_explained(spark: SparkSession, tmp_path: Path) -> None:
+    """Some are found, some missing, and of those that are let go no verdict is wrong."""
+    data = {s: rows.slice(0, 60) for s, rows in make_hub_tables(3).items() if s != "baggage"}
+    narrow = WIDE.replace("90", "40").replace("60", "40")
+    queries = {"narrow": narrow, "loud": f"{narrow} AND hex(f.id) <> 'A'", "left": LEFT}
+    hub = QueryHub(make_live_streams(spark, data, tmp_path), "ts")
+    run = hub.start(tmp_path / "hub", availableNow=True, queries=queries)
+    assert run.awaitTermination()
+    for name in queries:
+        results = query_rows(run, name)
+        every = run.why({"f": "true", "c": "true"}, query=name, limit=60)
+        verdicts = Counter(pair.verdict for pair in every.pairs)
+        assert {"found", "unknown", "window", "condition"} <= {*verdicts}, (name, verdicts)
+        pairs = sum(n for row, n in results.items() if None not in row)
+        assert "fault" not in verdicts and 0 < verdicts["found"] <= pairs
+        assert run.why({"f": "id < 30"}, query=name).verdict in ("found", "unknown", "unmatched")
+    f, c = next(row for row in results if None not in row)
+    assert run.why({"f": {"id": f}, "c": {"id": c}}, query="narrow").verdict == "found"
+    from_outside = braid.why(tmp_path / "hub", {"f": "true", "c": "true"}, query="loud", limit=60)
+    outside = {pair.verdict for pair in from_outside.pairs}
+    assert "fault" not in outside and "unknown" in outside
+    gone = run.why({"f": "id = 99999"}, query="narrow")
+    assert (gone.verdict, gone.is_certain) == ("unknown", False)
+    assert str(gone).count('QueryHub(history="7 days") keeps them')
+    with pytest.raises(ValueError, match="stream checkins does not end and its input is not kept"):
+        check_answers(tmp_path / "hub")
+
+
+def make_live_streams(
+    spark: SparkSession, data: Mapping[str, pa.Table], folder: Path
+) -> dict[str, DataFrame]:
+    """Return streams that do not end, of one file for each batch."""
+    streams = {}
+    for alias, rows in data.items():
+        (folder / alias).mkdir()
+        for batch in range(BATCHES):
+            file = folder / alias / f"{batch}.parquet"
+            mine = rows.filter(pc.equal(rows["batch"], batch)).drop_columns(["batch"])
+            pq.write_table(mine, file)
+            os.utime(file, (1_700_000_000 + batch,) * 2)
+        schema = spark.createDataFrame(rows.drop_columns(["batch"]).slice(0, 0)).schema
+        reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+        streams[alias] = reader.parquet(str(folder / alias))
+    return streams
 
 
 def test_joins_of_every_kind_have_the_rows_of_their_statements(

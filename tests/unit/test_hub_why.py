@@ -100,6 +100,3 @@ def test_a_hub_answers_by_command_and_handle_and_refuses_what_it_cannot(
         braid.why(tmp_path / "run", {"f": "true"})
     with pytest.raises(ValueError, match="there is no stream 'x'; the run joins flights, check"):
         braid.why(tmp_path / "run", {"x": "true"}, query="pairs")
-    RunStore(tmp_path / "spark").create_run({"hub": ["flights"], "ready": True})
-    with pytest.raises(ValueError, match="holds a hub on Spark, whose input is not kept"):
-        braid.why(tmp_path / "spark", {"f": "true"}, query="pairs")

@@ -55,8 +55,8 @@ def check_answers(path: str | Path, sample: float = 1.0) -> AnswerReport | Query
     ``sample`` is the share of the first stream's distinct rows to check. Default: 1. The results of
     shared runs and hubs are compared by query.
 
-    Raises ValueError for a run whose input is not kept, for a hub on Spark, for a sample of a
-    shared run or a hub, and for a condition that the oracle cannot evaluate.
+    Raises ValueError for a run or hub whose input is not kept, for a sample of a shared run or a
+    hub, and for a condition that the oracle cannot evaluate.
     """
     if not isinstance(sample, int | float) or not 0 < sample <= 1:
         raise ValueError(f"sample is {format_value(sample)}; it must be a share above 0, at most 1")

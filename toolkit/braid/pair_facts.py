@@ -171,7 +171,7 @@ class PairSearch:
             "unknown",
             f"no tuple of {alias} with {text} is among the {count:,} that are held, late or in "
             f"results{since}; other tuples of a stream that does not end are not kept, and "
-            f'start(trace="7 days") keeps them',
+            f"{self.run.keeping_setting} keeps them",
         )
 
     # Combinations
@@ -206,11 +206,7 @@ class PairSearch:
         values = self.parts.evaluate_chosen_parts(chosen, _MOST)
         batches = self._find_results(members)
         alone = {alias: self._find_unmatched(alias) for alias in members}
-        unexplored = [
-            PartFacts(f"tuples of {alias}", None, reason="the whole condition cannot be searched")
-            for alias in self._aliases
-            if alias not in self.tuples
-        ]
+        unexplored = self._list_unknown_parts()
         has_partners = any(alias not in self.selectors for alias in members)
         for numbers, parts in values:
             if has_partners and any(part.value is False for part in parts):
@@ -236,6 +232,14 @@ class PairSearch:
                 self._shedding.find_shedding(facts) if self._shedding and result is None else None,
                 self._find_access(result, facts),
             )
+
+    def _list_unknown_parts(self) -> list[PartFacts]:
+        """Return what is not known of any combination."""
+        return [
+            PartFacts(f"tuples of {alias}", None, reason="the whole condition cannot be searched")
+            for alias in self._aliases
+            if alias not in self.tuples
+        ]
 
     @cached_property
     def places(self) -> TuplePlaces:

@@ -37,7 +37,7 @@ def why(
         where they met; of a hub, which operators have answered the query, after which filters.
 
     Raises ValueError for an unknown alias, column or query, a condition over several streams,
-    invalid SQL, a folder without a committed batch, and for a hub on Spark.
+    invalid SQL, and a folder without a committed batch.
     """
     store = open_store(path)
     settings = store.read_settings()

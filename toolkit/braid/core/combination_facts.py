@@ -110,6 +110,7 @@ class RunFacts:
     - ``has_pending_pairs``: whether a change of placement is in progress.
     - ``first_retained_batch``: the first batch whose results are kept.
     - ``delivered``: the last batch that ``foreachBatch`` received; None: the run has none.
+    - ``keeping_setting``: the setting that keeps tuples of streams that do not end.
     """
 
     windows: Mapping[str, int] = field(default_factory=dict)
@@ -119,6 +120,7 @@ class RunFacts:
     has_pending_pairs: bool = False
     first_retained_batch: int = 0
     delivered: int | None = None
+    keeping_setting: str = 'start(trace="7 days")'
 
 
 @dataclass(frozen=True)

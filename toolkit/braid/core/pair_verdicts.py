@@ -128,7 +128,7 @@ def _find_obstacles(pair: PairFacts, run: RunFacts) -> Iterator[tuple[str, Step]
         yield "not served", Step("query", "not served", pair.unserved)
     for alias in incomplete:
         if alias in pair.forgetful:
-            reason = "no tuple that is kept fulfils the condition; start(trace=...) keeps others"
+            reason = f"no kept tuple fulfils the condition; {run.keeping_setting} keeps others"
             yield "unknown", Step(alias, "unknown", reason)
             yield from (("unknown", step) for step in _describe_nearest(pair))
     for part in pair.parts:

@@ -1,4 +1,4 @@
-"""Recompute the answers of a stopped hub of tables from its input, and compare them.
+"""Recompute the answers of a stopped hub from its input, and compare them.
 
 DuckDB evaluates each statement over the stored input, for the batches in which its query was
 served. It uses only the hub's parser of statements and its reader of answers.
@@ -27,6 +27,7 @@ from braid.core.stream_clocks import find_least_time
 from braid.hub.arrow_backend import ArrowStreamReader
 from braid.hub.hub_backend import TickRange
 from braid.hub.hub_state import HubState, RegisteredQuery
+from braid.hub.kept_hub_tuples import BATCH, StoredSparkReader, read_kept_tuples
 from braid.hub.query_answers import compose_answer
 from braid.hub.query_parser import StreamQuery, parse_stream_query
 from braid.papers.reuse.hub_events import HubBatchCommitted
@@ -40,12 +41,22 @@ _NEVER = 1 << 62
 
 
 class StoredHub(NamedTuple):
-    """A stopped hub: its folder, its last state, the reader of its answers, and its events."""
+    """A stopped hub.
+
+    - ``path``: its folder.
+    - ``ledger``: its last state.
+    - ``reader``: reader of its answers.
+    - ``events``: its batches by number.
+    - ``is_table_hub``: whether its streams are tables, and not Spark's.
+    - ``recent_tuples``: the tuples that it keeps of streams that do not end, with their batches.
+    """
 
     path: Path
     ledger: HubState
     reader: ArrowStreamReader
     events: dict[int, HubBatchCommitted]
+    is_table_hub: bool
+    recent_tuples: dict[str, pa.Table]
 
 
 def check_hub_answers(path: str | Path) -> QueryReports:
@@ -53,18 +64,18 @@ def check_hub_answers(path: str | Path) -> QueryReports:
 
     Queries that cannot be recomputed are in the report with the reason, and make it not right.
 
-    Raises ValueError for a hub on Spark.
+    Raises ValueError for a hub of streams that do not end, whose input is not kept.
     """
     store = open_store(path)
     settings = store.read_settings() or {}
-    if "tables" not in settings:
-        raise ValueError(
-            f"{store.where} holds a hub on Spark, whose answers are not recomputed; those of hubs "
-            "of tables are"
-        )
     store.fetch_all()
     store.log.read_new_entries()
     hub = open_stored_hub(store, settings)
+    if endless := [s for s in settings["hub"] if s not in hub.reader.last_batches]:
+        raise ValueError(
+            f"stream {endless[0]} does not end and its input is not kept, so the answers of the "
+            f"hub in {store.where} cannot be recomputed"
+        )
     with duckdb.connect() as database:
         database.execute("SET TimeZone = 'UTC'")
         load_hub_input(database, store, hub)
@@ -81,14 +92,20 @@ def check_hub_answers(path: str | Path) -> QueryReports:
 
 
 def open_stored_hub(store: RunStore, settings: dict[str, Any]) -> StoredHub:
-    """Return a hub of tables with the state of its last commit."""
-    schemas = {s: pa.schema(list(store.input.stream_schema(s))) for s in settings["hub"]}
-    reader = ArrowStreamReader(
-        schemas, settings["time"], store.input, settings["batches"], settings["last_batches"]
-    )
+    """Return a hub with the state of its last commit.
+
+    Its reader has no streams that do not end and of which it keeps no tuple.
+    """
     state = HubState.from_json(read_last_hub_state(store))
+    static, recent = settings["last_batches"], read_kept_tuples(store, settings, state)
+    fields = {s: [*store.input.stream_schema(s)] for s in static}
+    fields |= {s: [f for f in rows.schema if f.name != BATCH] for s, rows in recent.items()}
+    schemas = {s: pa.schema(fields[s]) for s in settings["hub"] if s in fields}
+    kind = ArrowStreamReader if settings["tables"] else StoredSparkReader
+    reader = kind(schemas, settings["time"], store.input, settings["batches"] or 0, static)
     events = store.archive.committed_events_of_type(HubBatchCommitted)
-    return StoredHub(store.path, state, reader, {event.epoch: event for event in events})
+    by_batch = {event.epoch: event for event in events}
+    return StoredHub(store.path, state, reader, by_batch, bool(settings["tables"]), recent)
 
 
 def load_hub_input(database: duckdb.DuckDBPyConnection, store: RunStore, hub: StoredHub) -> None:
@@ -99,7 +116,7 @@ def load_hub_input(database: duckdb.DuckDBPyConnection, store: RunStore, hub: St
     """
     committed = {event.micro_batch: event.epoch for event in hub.events.values()}
     streams, batches = [*hub.reader.schemas], assign_batches(hub.ledger.micro_batch, committed)
-    stored = StoredInput(database, store, streams, batches, is_table_run=True)
+    stored = StoredInput(database, store, streams, batches, hub.is_table_hub)
     rows = [
         (stream, batch, hub.events[batch - 1].passed_times.get(stream))
         if batch - 1 in hub.events
@@ -112,7 +129,11 @@ def load_hub_input(database: duckdb.DuckDBPyConnection, store: RunStore, hub: St
     limits = pa.table(dict(zip(("stream", "batch", "before"), columns, strict=True)))
     database.register("__limits", limits)
     for place, stream in enumerate(streams):
-        source, _ = stored.read_stream(stream)
+        if stream in hub.recent_tuples:
+            database.register(f"__kept_rows_{place}", hub.recent_tuples[stream])
+            source = f"SELECT DISTINCT * FROM __kept_rows_{place}"
+        else:
+            source, _ = stored.read_stream(stream)
         time = quote_text(hub.reader.time)
         database.execute(
             f"CREATE TEMP TABLE __stream_{place} AS SELECT s.*, row_number() OVER () AS {NUMBER}, "

@@ -1,8 +1,8 @@
-"""Explain why tuples are joined for a query of a hub of tables, or are not."""
+"""Explain why tuples are joined for a query of a hub, or are not."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -14,17 +14,18 @@ import pyarrow.compute as pc
 
 from braid.answer_check_partners import NUMBER as ROW_NUMBER
 from braid.answer_check_text import quote_text
-from braid.core.combination_facts import RunFacts, TupleFacts
+from braid.core.combination_facts import PairFacts, PartFacts, RunFacts, TupleFacts
 from braid.core.join_kinds import INNER, parse_kind
 from braid.core.pair_access import AccessPaths
-from braid.hub.flat_results import flat_column_name
+from braid.errors import QueryError
+from braid.hub.flat_results import flat_column_name, flat_columns, read_flat
 from braid.hub.hub_answer_check import (
     HubRecomputation,
     StoredHub,
     load_hub_input,
     open_stored_hub,
 )
-from braid.hub.hub_backend import AnswerPart
+from braid.hub.hub_backend import AnswerPart, StreamReader
 from braid.hub.hub_state import RegisteredQuery, ServingInterval
 from braid.hub.operator_instance import read_operator_spec
 from braid.pair_facts import PairSearch
@@ -47,19 +48,17 @@ def explain_hub_rows(
     limit: int,
     query: str | None,
     blocks: bool = False,
+    spark_reader: StreamReader | None = None,
 ) -> Why:
     """Return why tuples are joined for a query of a hub, or are not, as ``braid.why`` does.
 
     ``rows``: selectors by alias of the query, or by stream. ``blocks``: whether to name the
-    operators that have answered the query, and their compensation filters.
+    operators that have answered the query, and their compensation filters. ``spark_reader``: the
+    reader of a running hub on Spark, for expressions that DuckDB cannot evaluate; None: none.
 
-    Raises ValueError for a hub on Spark, and for a query that it has not been asked.
+    Raises ValueError for a query that the hub has not been asked, and if a hub on Spark keeps no
+    tuple of one of its streams.
     """
-    if "tables" not in settings:
-        raise ValueError(
-            f"{store.where} holds a hub on Spark, whose input is not kept; why answers for hubs of "
-            "tables"
-        )
     store.fetch_all()
     store.log.read_new_entries()
     hub = open_stored_hub(store, settings)
@@ -68,10 +67,11 @@ def explain_hub_rows(
         database.execute("SET TimeZone = 'UTC'")
         load_hub_input(database, store, hub)
         recomputation = HubRecomputation(database, hub, served)
-        stored, by_alias = HubTuples(store, recomputation), recomputation.query.aliases
+        stored = HubTuples(store, recomputation, spark_reader)
+        by_alias = recomputation.query.aliases
         named = {by_alias.get(name, name): each for name, each in dict(rows).items()}
         check_question(named, stored.aliases, limit)
-        answer = explain_chosen_pairs(HubPairSearch(stored, named, limit, None))
+        answer = explain_chosen_pairs(HubPairSearch(stored, named, limit, stored.spark))
         return replace(answer, blocks=(*_describe_operators(hub, served),)) if blocks else answer
 
 
@@ -102,10 +102,15 @@ def _describe_operators(hub: StoredHub, served: RegisteredQuery) -> list[str]:
 class HubTuples(StoredTuples):
     """The tuples of a query's streams, of the batches that its hub has committed.
 
-    ``recomputation``: what the query has to answer.
+    ``recomputation``: what the query has to answer. ``spark_reader``: see ``explain_hub_rows``.
     """
 
-    def __init__(self, store: RunStore, recomputation: HubRecomputation) -> None:
+    def __init__(
+        self,
+        store: RunStore,
+        recomputation: HubRecomputation,
+        spark_reader: StreamReader | None = None,
+    ) -> None:
         query, definition = recomputation.query, recomputation.definition
         left = definition.left_stream
         self.database, self.store, self.recomputation = recomputation.database, store, recomputation
@@ -126,9 +131,12 @@ class HubTuples(StoredTuples):
         }
         self.served = None
         self.columns = {s: [*self.hub.reader.schemas[s]] for s in self.aliases}
-        self.complete_streams = {*self.aliases}
+        self.complete_streams = {s for s in self.aliases if s not in self.hub.recent_tuples}
         self.traced_streams: set[str] = set()
         self.result_types: dict[str, str] = {}
+        self.unread_batches: set[str] = set()
+        """Batches whose matches only Spark can tell."""
+        self.spark_reader, self.spark = spark_reader, getattr(spark_reader, "spark", None)
         self._register_matches()
         for stream, alias in enumerate(self.aliases):
             self._register_hub_stream(stream, alias)
@@ -139,11 +147,17 @@ class HubTuples(StoredTuples):
         return self.hub.ledger.epoch
 
     def _register_hub_stream(self, stream: int, alias: str) -> None:
-        place = [*self.hub.reader.schemas].index(alias)
-        self.database.execute(
-            f"CREATE TEMP VIEW stream_{stream} AS SELECT *, {self._pack_read_columns(alias)} AS "
-            f"{STRUCT} FROM __stream_{place}"
-        )
+        source = f"__stream_{[*self.hub.reader.schemas].index(alias)}"
+        packed = self._pack_read_columns(alias)
+        select = f"SELECT *, {packed} AS {STRUCT} FROM {source}"
+        if alias not in self.complete_streams and alias in self.result_types:
+            name, time = quote_text(alias), quote_text(self.hub.reader.time)
+            select += (
+                f" UNION ALL BY NAME SELECT DISTINCT {name}.*, epoch_us({name}.{time}::TIMESTAMP) "
+                f"AS __time, {name} AS {STRUCT} FROM results WHERE {name} IS NOT NULL AND {name} "
+                f"NOT IN (SELECT {packed} FROM {source})"
+            )
+        self.database.execute(f"CREATE TEMP VIEW stream_{stream} AS {select}")
 
     def _pack_read_columns(self, alias: str) -> str:
         """Return SQL for the columns that matches have, as one struct of their type."""
@@ -183,10 +197,26 @@ class HubTuples(StoredTuples):
         first, tables = 0 if has_past else spec.batch_of_epoch(span.first_epoch), []
         for file in store.results.result_files(first, end, True) if first < end else []:
             part = AnswerPart([file], spec.result_shape, span.bit, span.compensation)
-            rows = self.hub.reader.read_flat_results(part)
+            rows = self._read_part(part, span)
             epoch = result_file_batch(Path(file).name) - spec.batch_of_epoch(0)
-            tables.append(self._nest_matches(rows, epoch))
-        return [table for table in tables if table.num_rows]
+            if rows is not None:
+                tables.append(self._nest_matches(rows, epoch))
+        return tables
+
+    def _read_part(self, part: AnswerPart, span: ServingInterval) -> pa.Table | None:
+        """Return the matches in a file after compensation; None: none, or only Spark can tell."""
+        rows = read_flat(part.files, part.shape, part.bit)
+        if rows is None or part.compensation is None:
+            return rows
+        reader = self.spark_reader or self.hub.reader
+        wanted = {"passes": part.compensation}
+        try:
+            passes = reader.compute_columns(rows, flat_columns(part.shape), wanted)["passes"]
+        except (QueryError, duckdb.Error):
+            end = self.last_batch if span.end_epoch is None else span.end_epoch - 1
+            self.unread_batches.add(display_batch_range(span.first_epoch, end))
+            return None
+        return rows.filter(passes)
 
     def _nest_matches(self, rows: pa.Table, epoch: int) -> pa.Table:
         """Return flat matches with a struct for each stream, NULL for an absent member."""
@@ -226,7 +256,38 @@ class HubPairSearch(PairSearch):
             match["match"] if match else "",
             frozenset(self._aliases),
             delivered=progress.last_batch if progress.has_file() else None,
+            keeping_setting='QueryHub(history="7 days")',
         )
+
+    def list_pair_facts(self) -> Iterator[PairFacts]:
+        """Yield the facts of all combinations of chosen tuples.
+
+        Of tuples that are only in results, the columns that the condition reads may be gone.
+        """
+        reason = "it reads a tuple of which only the columns in results are kept"
+        streams = {part.text: part.streams for part in self.parts.parts}
+        for pair in super().list_pair_facts():
+            gone = {fact.alias for fact in pair.tuples if fact.batch is None}
+            parts = (
+                replace(p, reason=reason) if gone & streams.get(p.text, set()) else p
+                for p in pair.parts
+            )
+            yield replace(pair, parts=tuple(parts)) if gone else pair
+
+    def _list_unknown_parts(self) -> list[PartFacts]:
+        """Return what is not known of any combination: matches that only Spark can read, and
+        answers that depend on other tuples, if only Spark evaluates the condition.
+        """
+        reason = "DuckDB may evaluate a filter of the query differently from Spark; ask the hub's "
+        reason += "own process, run.why(...), which has Spark"
+        parts = [
+            PartFacts(f"results of {batches}", None, reason=reason)
+            for batches in sorted(self.stored.unread_batches)
+        ]
+        if (self.run.match or not self.kind.is_inner) and not self._has_expected_rows:
+            reason = "it depends on all other tuples, and only Spark evaluates the query"
+            parts.append(PartFacts("whether it is an answer", None, reason=reason))
+        return [*super()._list_unknown_parts(), *parts]
 
     def _find_end_of_life(self, alias: str, batch: int | None, time: int | None) -> int | None:
         """Return the first batch after which a tuple may have been dropped; None: none yet."""
@@ -254,15 +315,27 @@ class HubPairSearch(PairSearch):
         return next((f.alias for f in waits), "")
 
     def _is_final(self, fact: TupleFacts) -> bool:
-        final = self.stored.recomputation.make_final_sql(fact.alias)
-        return bool(self._select_number(fact, final))
+        return bool(self._select_value(fact, self._final_sql[fact.alias]))
 
-    def _select_number(self, fact: TupleFacts, sql: str) -> Any:
+    @cached_property
+    def _final_sql(self) -> dict[str, str]:
+        """SQL for whether a tuple must have been final, by preserved stream."""
+        query = self.stored.recomputation
+        return {a: query.make_final_sql(a) for a in query.definition.preserved_streams}
+
+    def _select_value(self, fact: TupleFacts, sql: str) -> Any:
         """Return the value of SQL for a chosen tuple."""
-        number = next(n for n, each in enumerate(self.tuples[fact.alias]) if each is fact)
-        table = f"{self._name_chosen_table(fact.alias)} AS {quote_text(fact.alias)}"
-        statement = f"SELECT {sql} FROM {table} WHERE {NUMBER} = {number}"
-        return self._database.execute(statement).fetchall()[0][0]
+        if (fact.alias, sql) not in self._selected:
+            table = f"{self._name_chosen_table(fact.alias)} AS {quote_text(fact.alias)}"
+            rows = self._database.execute(f"SELECT {sql} FROM {table} ORDER BY {NUMBER}").fetchall()
+            several = zip(self.tuples[fact.alias], rows, strict=True)
+            self._selected[fact.alias, sql] = {id(each): value for each, (value,) in several}
+        return self._selected[fact.alias, sql][id(fact)]
+
+    @cached_property
+    def _selected(self) -> dict[tuple[str, str], dict[int, Any]]:
+        """Values of SQL for the chosen tuples of a stream, by the identity of their facts."""
+        return {}
 
     @cached_property
     def _has_expected_rows(self) -> bool:
@@ -276,8 +349,10 @@ class HubPairSearch(PairSearch):
     def _find_unserved_reason(self, facts: Sequence[TupleFacts]) -> str:
         """Return why the query need not answer a combination; empty: it must."""
         is_matched = self.kind.writes_unmatched and not self.kind.writes_pairs and len(facts) > 1
-        if is_matched or None in [f.batch for f in facts] or self._find_waiting(facts):
+        if is_matched or self._find_waiting(facts):
             return ""
+        if None in [fact.batch for fact in facts]:
+            return self._describe_undated_tuples(facts)
         recomputation, streams = self.stored.recomputation, self.stored.recomputation.streams
         begun = max(fact.batch for fact in facts if fact.batch is not None)
         if len(facts) > 1 and self.kind.writes_pairs and not self.run.match:
@@ -286,12 +361,12 @@ class HubPairSearch(PairSearch):
             if begun >= recomputation.end:
                 return f"the query was withdrawn after batch {display_batch(recomputation.end - 1)}"
         if not self._has_expected_rows:
-            return ""
+            return self._describe_incomplete_history(facts) if self._has_older(facts) else ""
         wanted = []
         for fact in facts:
             is_answered = self.kind.writes_pairs or fact.alias == self._aliases[0]
             if is_answered and (not self.run.match or fact.alias == self._aliases[0]):
-                number = self._select_number(fact, ROW_NUMBER)
+                number = self._select_value(fact, ROW_NUMBER)
                 wanted.append(f"n{streams.index(fact.alias)} = {number}")
         rows = self._database.execute(
             f"SELECT is_optional FROM expected WHERE {' AND '.join(wanted)}"
@@ -299,6 +374,20 @@ class HubPairSearch(PairSearch):
         if any(not is_optional for (is_optional,) in rows):
             return ""
         return self._describe_incomplete_history(facts)
+
+    def _has_older(self, facts: Sequence[TupleFacts]) -> bool:
+        """Return whether a tuple is older than the history from which the query was begun."""
+        since = self.stored.recomputation.served.complete_since
+        limits = [(fact.time, since.get(fact.alias)) for fact in facts]
+        return any(limit is not None and (time or 0) < limit for time, limit in limits)
+
+    def _describe_undated_tuples(self, facts: Sequence[TupleFacts]) -> str:
+        """Return why the query may not have had to answer tuples without a batch; "": it had."""
+        recomputation = self.stored.recomputation
+        is_always = recomputation.first == 0 and recomputation.served.end_epoch is None
+        if is_always and not self._has_older(facts):
+            return ""
+        return "the batch in which a tuple came is not known, and the query was not always served"
 
     def _describe_incomplete_history(self, facts: Sequence[TupleFacts]) -> str:
         """Return since when the answers of a query are complete."""

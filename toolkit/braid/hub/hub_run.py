@@ -216,7 +216,9 @@ class HubRun(HubBatchLoop):
 
         store = open_store(self.store.url or self.store.path)
         with self._turn:
-            return explain_hub_rows(store, store.read_settings() or {}, rows, limit, query, blocks)
+            settings, reader = store.read_settings() or {}, self._registry.reader
+            on_spark = None if settings["tables"] else reader
+            return explain_hub_rows(store, settings, rows, limit, query, blocks, on_spark)
 
     # Operators.
 
