@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
+import refusals
 from hypothesis import settings
 
 gc.disable()  # until everything is imported; see pytest_collection_finish
@@ -104,11 +105,12 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 
 def pytest_collection_finish() -> None:
-    """Exclude imported objects from garbage collection, and collect less often.
+    """Watch refusals, exclude imported objects from garbage collection, and collect less often.
 
     Imported objects stay alive anyway. Cycles are few, and models create millions of objects, so a
     collection after each 700 objects would be wasteful.
     """
+    refusals.watch_refusals()
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)
