@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import braid
 import pytest
 from braid.papers.baselines.centralized import Centralized
-from braid.run_doctor import read_record
 from braid.sources.input_fingerprints import (
     InputFingerprint,
     describe_sources,
@@ -50,18 +50,20 @@ def test_files_that_stay_are_not_scanned_again(
 ) -> None:
     file = str(tmp_path / "rows")
     spark.range(9).write.parquet(file)
-    assert join(spark.read.parquet(file)).start(tmp_path / "run", batches=2).awaitTermination()
+    assert join(spark.read.parquet(file)).start(tmp_path / "run", batches=8).awaitTermination()
     scanned: list[DataFrame] = []
     monkeypatch.setattr("braid.sources.input_fingerprints.fingerprint_frame", scanned.append)
     assert join(spark.read.parquet(file)).start(tmp_path / "run").awaitTermination()
     assert not scanned
     monkeypatch.undo()
-    assert read_record(RunStore(tmp_path / "run")).changed_files == {"a": 0, "b": 0}
+    assert braid.doctor(tmp_path / "run", ["stale"]).findings == ()
     spark.range(9, 10).write.mode("append").parquet(file)
     with pytest.raises(ValueError, match="stream a has 10 rows where the run in .* with 9 others"):
         join(spark.read.parquet(file)).start(tmp_path / "run")
-    changed = read_record(RunStore(tmp_path / "run")).changed_files
-    assert changed.keys() == {"a", "b"} and min(changed.values()) > 0
+    stale = [finding.sentence for finding in braid.doctor(tmp_path / "run", ["stale"]).findings]
+    assert [sentence.split(":")[0] for sentence in stale] == [
+        f"files of {stream} that changed, came or went since the run copied them" for stream in "ab"
+    ]
     with pytest.raises(ValueError, match="stream a has 1 rows where the run in .* with 9 others"):
         join(spark.read.parquet(file).filter("id = 9")).start(tmp_path / "run")
 
