@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import braid
-from braid import AdaptiveGrid, Centralized, StreamJoin
+import pyarrow as pa
+import pytest
+from braid import AdaptiveGrid, Centralized, SharedJoin, StreamJoin
 from braid.storage.integrity import check_run, repair_run
 from pyspark.sql import SparkSession
 from spark.test_watermarks import NEAR, STREAMS, live
-from unit.test_why import CAUSES, ON, make_orders
+from unit.test_why import CAUSES, ON, SECOND, make_orders
 
 
 def test_causes_are_named_in_a_run_on_spark(spark: SparkSession, tmp_path: Path) -> None:
@@ -25,6 +29,64 @@ def test_causes_are_named_in_a_run_on_spark(spark: SparkSession, tmp_path: Path)
     without_session = braid.why(tmp_path / "run", {"o": "id = 2", "p": "order_id = 2"})
     assert without_session.pairs[0].also == ("unknown",)
     assert "DuckDB may evaluate ROUND(o.total, 1) differently from Spark" in str(without_session)
+
+
+QUERIES: dict[str, dict[str, Any]] = {
+    "pairs": {"where": {"o": "o.total > 5"}},
+    "full": {"how": "full"},
+    "anti": {"how": "anti"},
+    "first": {"match": "first"},
+    "brief": {},
+}
+SHARED_CAUSES = {
+    "found": ("pairs", {"o": "id = 1", "p": "amount = 80"}),
+    "condition": ("pairs", {"o": "id = 2", "p": "order_id = 2"}),
+    "filtered": ("pairs", {"o": "id = 3", "p": "order_id = 3"}),
+    "untimed": ("pairs", {"o": "id = 5", "p": "order_id = 5"}),
+    "window": ("pairs", {"o": "id = 1", "p": "amount = 60"}),
+    "late": ("pairs", {"o": "id = 1", "p": "amount = 70"}),
+    "never arrived": ("pairs", {"o": "id = 99"}),
+    "not delivered": ("pairs", {"o": "id = 8", "p": "order_id = 8"}),
+    "unmatched": ("full", {"o": "id = 2"}),
+    "waiting": ("full", {"o": "id = 7"}),
+    "matched": ("anti", {"o": "id = 1", "p": "order_id = 1 AND amount = 80"}),
+    "outranked": ("first", {"o": "id = 6", "p": "amount = 90"}),
+    "not served": ("brief", {"o": "id = 6", "p": "amount = 80"}),
+}
+"""By verdict, a query of a shared run and selectors."""
+
+
+def test_causes_are_named_for_the_queries_of_a_shared_run_on_spark(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A query is removed before a pair comes, and the sink fails on the last batch."""
+    tables = make_orders()
+    again = pa.table(
+        [[6], [90], pa.array([131 * SECOND], pa.timestamp("us")), [2]], tables["p"].schema
+    )
+    tables["p"] = pa.concat_tables([tables["p"], again])
+    streams = {alias: spark.createDataFrame(rows) for alias, rows in tables.items()}
+    join = SharedJoin(streams, "o.id = p.order_id AND p.amount < o.total", "ts", "memory")
+    for name, arguments in QUERIES.items():
+        join.add(name, "90 seconds", **arguments)
+    started = Future[Any]()
+
+    def give(results: Any, batch: int) -> None:
+        if batch == 1:
+            started.result(60).remove("brief")
+        if batch == 5:
+            raise RuntimeError("the sink is full")
+
+    run = join.start(tmp_path / "run", batches="batch", foreachBatch=give)
+    started.set_result(run)
+    with pytest.raises(RuntimeError, match="the sink is full"):
+        run.awaitTermination()
+    for cause, (query, rows) in SHARED_CAUSES.items():
+        answer = braid.why(tmp_path / "run", rows, query=query)
+        assert answer.verdict == cause, str(answer)
+    for query in ("pairs", "anti", "first"):
+        answer = braid.why(tmp_path / "run", {"o": "true", "p": "true"}, query=query)
+        assert "fault" not in {pair.verdict for pair in answer.pairs}
 
 
 def test_tuples_of_a_stream_that_are_gone_are_unknown(spark: SparkSession, tmp_path: Path) -> None:

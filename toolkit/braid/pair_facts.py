@@ -348,7 +348,8 @@ class PairSearch:
     def _find_waiting(self, facts: Sequence[TupleFacts]) -> str:
         """Return the alias of a member whose answer is not final; empty: there is none."""
         state, served = self.stored.state, self.stored.served
-        has_ended = state.is_closed or all(state.ended)
+        waits = any(state.answers.waiting) or any(state.waiting_by_query.values())
+        has_ended = state.is_closed or (all(state.ended) and not waits)
         if has_ended or (served is not None and served.end is not None):
             return ""
         if self.run.match:
@@ -359,8 +360,8 @@ class PairSearch:
             return "" if released or first.alias != self._aliases[0] else first.alias
         preserved = {self._aliases[stream] for stream in self.kind.preserved}
         last = state.batch
-        waits = (f.alias for f in facts if f.let_go is None or f.let_go >= last)
-        return next((alias for alias in waits if alias in preserved), "")
+        lasting = (f.alias for f in facts if f.let_go is None or f.let_go >= last)
+        return next((alias for alias in lasting if alias in preserved), "")
 
     def _find_unserved_reason(self, facts: Sequence[TupleFacts]) -> str:
         """Return why the query of a shared run need not answer a combination; empty: it must."""
