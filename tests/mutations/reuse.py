@@ -194,6 +194,13 @@ MUTATIONS = [
         ("Keys (RANGE, SLIDE) of a node",),
     ),
     Mutation(
+        "keys without an order, all searched",
+        "braid.papers.reuse.containment_order.ContainmentOrder._find_lowest_fitting",
+        lambda find: lambda self, *given: [],
+        examples,
+        ("Keys (RANGE, SLIDE) of a node",),
+    ),
+    Mutation(
         "a search that does not look at regions",
         SEARCH,
         in_any_region,

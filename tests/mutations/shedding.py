@@ -427,7 +427,7 @@ MUTATIONS = [
         "braid.papers.shedding.productivity_profile.ProductivityProfile.type_frequencies",
         equally_frequent,
         valued,
-        ("it stays almost the same",),
+        ("the gain in utility stays almost the same",),
     ),
     Mutation(
         "a fraction that is never adapted",

@@ -78,9 +78,9 @@ def equation_claim(parts: pd.DataFrame) -> Finding:
     by, printed = (compare(e).groupby(keys).mean() for e in ("equation", "printed"))
     pairs, sends = format_values(by["join"]), format_values(by["network"])
     reading = (
-        f"counted over computed, by streams: pairs {pairs}; sends {sends}; each seed is within "
-        f"{ratio.min():.2f} to {ratio.max():.2f} (our bound: {OFF:.0%} off). T_j is for a pair "
-        f"(Table 13.1); for a result, as the product is printed, pairs are "
+        f"counted over computed, by streams, in the mean of seeds: pairs {pairs}; sends {sends}; "
+        f"each seed is within {ratio.min():.2f} to {ratio.max():.2f} (our bound: {OFF:.0%} off). "
+        f"T_j is for a pair (Table 13.1); for a result, as the product is printed, pairs are "
         f"{format_values(printed['join'])}. An intermediate result is sent N - 1 times, not to the "
         f"node where it was found; N times, as printed, sends are "
         f"{format_values(printed['network'])}. S = σ^k in the k-th probing step, for a match fits "
@@ -201,8 +201,11 @@ def theorem_9_claim(times: pd.DataFrame) -> Finding:
         for k, x in ((1, lesser[is_first]), (2, lesser[~is_first]))
         if len(x)
     ]
-    reading = f"to a whole length. {'; '.join(texts)}"
     is_inside = (best > times["nodes"].min()) & (best < times["nodes"].max())
+    reading = (
+        f"to a whole length. {'; '.join(texts)}. The best is neither the least nor the greatest "
+        f"length in {is_inside.sum()} of {len(best)}"
+    )
     return judge_reading("; ".join(texts), (is_inside & (is_down | is_up)).all(), reading)
 
 
@@ -217,7 +220,8 @@ def length_by_selectivity_claim(work: pd.DataFrame) -> Finding:
     result = (
         f"the best ring at σ = {low:g} is longer than at {high:g} in {longer} of {len(best)} "
         f"settings of a cost, a T_n and a seed, and shorter in {shorter}; small join, T_n "
-        f"{1e3 * HOPS[-1]:g} ms: {sizes} nodes in the mean of the seeds"
+        f"{1e3 * HOPS[-1]:g} ms: {sizes} nodes in the mean of the seeds. It "
+        "counts if no greater σ has a longer one"
     )
     quote = '"For smaller join selectivities, we expect large optimal number of nodes in the ring"'
     is_longer = (best.diff(axis=1).iloc[:, 1:] <= 0).all(axis=None) and longer > 0

@@ -248,7 +248,7 @@ def more_queries_claim(surface: pd.DataFrame) -> Finding:
         f"the part of the usage that is left with {surface['queries'].max()} queries is "
         f"{falls.min():.2f} to {falls.max():.2f} of that with {surface['queries'].min()}, "
         f"{falls.median():.2f} in the median, and less in {(falls < 1).sum()} of "
-        f"{len(falls)} settings"
+        f"{len(falls)} settings; less in the median counts"
     )
     return judge_reading(result, falls.median() < 1, reading)
 
@@ -315,7 +315,7 @@ def latency_claim(
     spans = MORE.join(f"{each.min():.3f} to {each.max():.3f}" for each in waits)
     reading = (
         f"of the mean latency on the network: of that without reuse it is {spans}; negligible is "
-        "read as less than a tenth"
+        "read as less than a tenth more"
     )
     finding = judge_reading(f"{spans} (modelled)", max(map(max, waits)) < 1.1, reading)
     return replace(finding, ran=_name_repeated(surface, usage))

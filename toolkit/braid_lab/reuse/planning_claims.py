@@ -126,8 +126,9 @@ def top_down_cost_claim(planners: pd.DataFrame) -> Finding:
     others = ratio.drop([n for n in ratio.index if n.startswith("top-down")])
     result = f"{ratio[TOP_DOWN]:.3g} of its cost; others {format_values(others)} (modelled)"
     reading = (
-        f"with clusters of {MOST} nodes, in the mean of queries: {ratio[TOP_DOWN]:.3f} of the cost "
-        f"of the exact planner, {worst:.3f} for its worst number of streams"
+        f"with clusters of {MOST} nodes, in the mean of queries and numbers of streams: "
+        f"{ratio[TOP_DOWN]:.3f} of the cost of the exact planner, {worst:.3f} in the mean of "
+        "queries for its worst number of streams"
     )
     finding = judge_reading(result, ratio[TOP_DOWN] <= 1.1, reading)
     return replace(finding, ran={"planner": TOP_DOWN})

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+FADING = "weights that fade to {faded} in {step} s, for T_c = {printed} s"
 LEARNING = (
-    "the policy (γ = {gamma}; r fed forward each {step} s, for T_r = {printed} s; weights that "
-    "fade to {faded} in {step} s, for T_c = {printed} s)"
+    f"the policy (γ = {{gamma}}; r fed forward each {{step}} s, for T_r = {{printed}} s; {FADING})"
 )
 POLICY = f"{LEARNING}; basic windows of {{basic}} s"
 """The policy, and in what its runs differ from the paper's."""
@@ -51,7 +51,8 @@ SETTINGS = {
     "Fig. 9": f"{POLICY}; {ONE}; {PAIRS}, κ = {{kappas}}, {BURST}; {LAST}",
     "Fig. 10": f"{POLICY}; {ONE}; {PAIRS}, κ = {{varied}} by window and {{kappas}} by skew, on "
     f"{{middle}} s; {BURST}; {LAST}",
-    "Fig. 11": f"{POLICY}; {TWO}, κ = {{kappa}}, {{rates}} tuples/s, r given as {{shares}}; "
+    "Fig. 11": f"the policy with direction, by Algorithm 4 (γ = {{gamma}}; {FADING}); basic "
+    f"windows of {{basic}} s; {TWO}, κ = {{kappa}}, {{rates}} tuples/s, r given as {{shares}}; "
     f"{COUNTED}",
     "Fig. 12": f"{POLICY}; {TWO}, κ = {{kappas}}, {BURST}; {LAST}",
     "Fig. 13": f"{POLICY}; {TWO}, κ = {{kappas}}, {BURST}; {LAST}",

@@ -45,6 +45,8 @@ LIMIT = 2.0
 """Allowed duration of a batch in the burst, in median batches before it."""
 SIGNIFICANT = 1.5
 """Ratio of results from which more of them are significantly more."""
+KEPT_UP = 1.3
+"""Part of its limit up to which a batch has kept up."""
 TIMES = 2.5
 """Number of error bounds within which an estimate is right while r changes."""
 METHODS = {
@@ -237,8 +239,8 @@ def keeping_up_claim(measured_burst: BurstComparison) -> Finding:
         f"batches of the burst and after take {full:.2f} of what they may without shedding, "
         f"{shed:.2f} with it (90 of 100 less)"
     )
-    reason = "a batch costs Spark some tenths of a second whatever it processes"
-    return judge(result, shed <= 1.3 < full, reason)
+    reason = f"{result}; up to {KEPT_UP:g} with it, and more without it, counts"
+    return judge(result, shed <= KEPT_UP < full, reason)
 
 
 @CLAIMS.claim(

@@ -34,8 +34,8 @@ NEAR_0 = 0.001
 """A ratio and a selectivity at which savings by Eq. 5.2 are about the greatest."""
 ABOUT = 0.05
 """How far a saving may be from what the book prints with "about"."""
-LITTLE, FIVE = 0.2, (4, 6)
-"""What "little more" and "about 5 times" are taken for."""
+LITTLE, FIVE, MOST = 0.2, (4, 6), 0.5
+"""What "little more", "about 5 times" and "most" are taken for."""
 POINTS = ((0.1, 0.1), (0.1, 0.9), (0.5, 0.5), (0.9, 0.1), (0.9, 0.9))
 """Pairs of ρ and Sσ: the corners of a square, and its middle."""
 
@@ -220,7 +220,8 @@ def tree_cpu_claim(trees: pd.DataFrame) -> Finding:
         "C3 by AB3, which 6.4.4 says dominates. By the whole of Eq. 6.7, for "
         f"{format_shares(by_parts)}"
     )
-    return judge_reading(f"as printed {format_shares(printed)}", printed.min() > 0.5, reading)
+    reading += f"; most is read as more than {MOST:.0%}, against either"
+    return judge_reading(f"as printed {format_shares(printed)}", printed.min() > MOST, reading)
 
 
 @CLAIMS.claim(

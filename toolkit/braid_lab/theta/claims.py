@@ -101,7 +101,8 @@ def growth_check(runs: pd.DataFrame) -> Finding:
     result = ", ".join(f"{n} {mb:.1f} (printed {GROWTH[n]:g})" for n, mb in growth.items())
     why = (
         f"if a tuple has {JOINER.tuple_bytes} bytes, which the paper does not print, and which are "
-        f"chosen for StaticMid's {GROWTH['StaticMid']:g} MB: {result}; agreement in whole MB counts"
+        f"chosen for StaticMid's {GROWTH['StaticMid']:g} MB: {result}, of the fullest machine; "
+        "agreement in whole MB counts"
     )
     return judge_reading(result, all(round(mb) == GROWTH[n] for n, mb in growth.items()), why)
 
@@ -116,7 +117,10 @@ def linear_check(runs: pd.DataFrame) -> Finding:
     """Fig. 5a, 5c: input load and time grow linearly; a tenth of the rise counts as none."""
     rows = runs[(runs["query"] == "EQ5") & (runs["operator"] != FEW)]
     bends = _find_greatest_bends(rows, "operator", ("stored_max", "seconds_modelled"))
-    result = f"{format_values(bends)}, as shares of the rise; less than {STRAIGHT:g} counts"
+    result = (
+        f"{format_values(bends)}, as shares of the rise, the greater of load and time in any seed; "
+        f"less than {STRAIGHT:g} counts"
+    )
     return name_full_memories(judge(result, bends.max() < STRAIGHT), runs, rows)
 
 

@@ -58,7 +58,8 @@ def uneven_check(times: pd.DataFrame) -> Finding:
     result = (
         f"{format_values(spread)} in the mean of seeds; {most.iloc[0]:.3g} at most at "
         f"{spread.index[0]} in all seeds, where up to {EVEN:g} counts as even, and "
-        f"{least.iloc[-1]:.3g} at least at {spread.index[-1]}, where {UNEVEN:g} counts as uneven"
+        f"{least.iloc[-1]:.3g} at least at {spread.index[-1]}, where {UNEVEN:g} counts as uneven, "
+        "if no skew has a greater mean"
     )
     holds = most.iloc[0] <= EVEN and least.iloc[-1] >= UNEVEN and spread.iloc[-1] == spread.max()
     return judge(result, holds, result)
@@ -184,7 +185,7 @@ def hash_growth_claim(runs: pd.DataFrame, hash_ranges: pd.DataFrame) -> Finding:
     every, square = (load_per_percent(runs, name) for name in ("SHJ", "StaticMid"))
     few = hash_ranges.groupby("values")["stored_max"].agg(["mean", "min"]) * MB / 100
     result = (
-        f"by values {format_values(few['mean'])} MB in the mean of seeds, "
+        f"of the fullest machine, by values {format_values(few['mean'])} MB in the mean of seeds, "
         f"{few['min'].min():.3g} at least in all; StaticMid has "
         f"{square:.3g} MB, and with all suppliers SHJ {every:.3g} MB"
     )
