@@ -45,8 +45,8 @@ LIMIT = 2.0
 """Allowed duration of a batch in the burst, in median batches before it."""
 SIGNIFICANT = 1.5
 """Ratio of results from which more of them are significantly more."""
-KEPT_UP = 1.3
-"""Part of its limit up to which a batch has kept up."""
+KEPT_UP, MOST = 1.3, 0.9
+"""Part of its limit up to which a batch has kept up, and of the batches that are to."""
 TIMES = 2.5
 """Number of error bounds within which an estimate is right while r changes."""
 METHODS = {
@@ -226,7 +226,7 @@ def compare_burst(
         }
     )
     record_values(frame, rates=sets.every_rate, batches=batches, step=sets.step)
-    p90 = [float(np.quantile(each[begins:], 0.9)) / limit for each in (took, limited)]
+    p90 = [float(np.quantile(each[begins:], MOST)) / limit for each in (took, limited)]
     truth = sum(e.results for e in free.events() if isinstance(e, BatchCommitted))
     return BurstComparison(frame, run.events(), estimate, truth, *p90)
 
@@ -237,7 +237,7 @@ def keeping_up_claim(measured_burst: BurstComparison) -> Finding:
     full, shed = measured_burst.full_share, measured_burst.shed_share
     result = (
         f"batches of the burst and after take {full:.2f} of what they may without shedding, "
-        f"{shed:.2f} with it (90 of 100 less)"
+        f"{shed:.2f} with it ({MOST:.0%} of them less)"
     )
     reason = f"{result}; up to {KEPT_UP:g} with it, and more without it, counts"
     return judge(result, shed <= KEPT_UP < full, reason)

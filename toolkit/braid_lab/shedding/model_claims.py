@@ -118,9 +118,9 @@ def size_claim(optimality: pd.DataFrame) -> Finding:
     reading = (
         f"little is read as r' up to {MODERATE:g}, and much skew as the sharper of two "
         f"densities of ours, {len(chosen.columns)} cases: from one b to the next phi changes "
-        f"by {rise:+.4f} at most, where up to {SAME:g} counts, and falls from {format_span(chosen.iloc[0], '.3f')} "
-        f"at {chosen.index[0]:g} w to {format_span(chosen.iloc[-1], '.3f')} at "
-        f"{chosen.index[-1]:g} w"
+        f"by {rise:+.4f} at most, where up to {SAME:g} counts, and falls from "
+        f"{format_span(chosen.iloc[0], '.3f')} at {chosen.index[0]:g} w to "
+        f"{format_span(chosen.iloc[-1], '.3f')} at {chosen.index[-1]:g} w"
     )
     return _name_shares(judge_reading(result, holds, reading), phi)
 

@@ -192,8 +192,8 @@ def forty_percent_gain_claim(three: pd.DataFrame) -> Finding:
     reading = (
         f"for uniform windows and Sσ = {HALF:g}, {_format_span(middle)} more than the next best by "
         f"seed, where {LARGE_GAIN:.0%} in each counts: the text does not say which "
-        f"windows and selection (f) has. Over all {len(each)} it is {_format_span(each)} in the mean "
-        f"of seeds, {each.ge(LARGE_GAIN).sum()} of them from {LARGE_GAIN:.0%}"
+        f"windows and selection (f) has. Over all {len(each)} it is {_format_span(each)} in the "
+        f"mean of seeds, {each.ge(LARGE_GAIN).sum()} of them from {LARGE_GAIN:.0%}"
     )
     finding = judge_reading(f"{_format_span(middle)}", (middle >= LARGE_GAIN).all(), reading)
     return replace(finding, ran={"join": join, "rates": rate})
