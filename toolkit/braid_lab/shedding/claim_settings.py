@@ -8,12 +8,20 @@ LEARNING = (
 )
 POLICY = f"{LEARNING}; basic windows of {{basic}} s"
 """The policy, and in what its runs differ from the paper's."""
+NEWEST = (
+    "the policy's rate adaptation alone, which processes the newest tuples (γ = {gamma}; r fed "
+    "forward each {step} s, for T_r = {printed} s); basic windows of {basic} s"
+)
+"""The policy where it does not learn."""
+BY_AGE = "time correlation by Algorithm 3, direction by Algorithm 4"
+SELECTIVE = "selective by Algorithm 5"
+TYPED = f"{POLICY}; {SELECTIVE}, beside the same without types"
 BURST = "{rates} tuples/s as in Fig. 8, {capacity} comparisons a second"
 SHIFTED = "τ = {shift} of a cycle of {cycle} windows"
 ONE = "one window of {window} s, θ = {theta}, τ = {shift}"
 TWO = f"two windows of {{window}} s, θ = {{theta}}, {SHIFTED}"
 STEADY = f"{{rates}} tuples/s, {{capacity}} comparisons a second, so r = {{fraction}}, {TWO}"
-PAIRS = "gains for as many pairs and in output"
+PAIRS = "gains over random dropping, for as many pairs and in output"
 LAST = "{seconds} s, seed {seeds}"
 COUNTED = f"counted in the last {{counted}} of {LAST}"
 INDEXED = (
@@ -27,12 +35,12 @@ INDEXED_DROPS = (
     "{rates:range} tuples/s, two windows of {windows:range} s"
 )
 INDEXED_GAIN = (
-    f"{POLICY}; run without an index, with pairs {{cheap}} times as cheap and r for windows of "
-    f"{{indexed}} s; {{capacity}} comparisons a second, an overlap, {{rate}} tuples/s, {TWO}, κ = "
-    f"{{kappa}}; {COUNTED}"
+    f"{POLICY}; {SELECTIVE}, beside random dropping; run without an index, with pairs {{cheap}} "
+    f"times as cheap and r for windows of {{indexed}} s; {{capacity}} comparisons a second, an "
+    f"overlap, {{rate}} tuples/s, {TWO}, κ = {{kappa}}; {COUNTED}"
 )
 FORWARD = (
-    f"{POLICY}; {ONE}, κ = {{kappa}}, beside a model of Algorithm 1 (T_r = {{step}} s); {BURST}; "
+    f"{NEWEST}; {ONE}, κ = {{kappa}}, beside a model of Algorithm 1 (T_r = {{step}} s); {BURST}; "
     f"{LAST}"
 )
 SETTINGS = {
@@ -44,27 +52,29 @@ SETTINGS = {
     "= {kappas}, a cycle of {cycle} windows, τ = {shift} of it; seed {seeds}",
     "Fig. 7": "the policy's drop, with {capacity} comparisons a second; {rates} tuples/s, two "
     f"windows of {{window}} s, batches of {{step}} s; {COUNTED}",
-    "Fig. 8": f"{POLICY}; {ONE}, κ = {{kappa}}, {BURST}; {LAST}",
-    "section 4": f"{POLICY}; two windows of {{window}} s with τ = {{shift:most}} of a cycle of "
+    "Fig. 8": f"{NEWEST}; {ONE}, κ = {{kappa}}, {BURST}; {LAST}",
+    "section 4": f"{NEWEST}; two windows of {{window}} s with τ = {{shift:most}} of a cycle of "
     f"{{cycle}} windows, and one, where it is not shifted; θ = {{theta}}; {PAIRS}, κ = {{kappas}}, "
     f"{BURST}; {LAST}",
-    "Fig. 9": f"{POLICY}; {ONE}; {PAIRS}, κ = {{kappas}}, {BURST}; {LAST}",
-    "Fig. 10": f"{POLICY}; {ONE}; {PAIRS}, κ = {{varied}} by window and {{kappas}} by skew, on "
+    "Fig. 9": f"{NEWEST}; {ONE}; {PAIRS}, κ = {{kappas}}, {BURST}; {LAST}",
+    "Fig. 10": f"{NEWEST}; {ONE}; {PAIRS}, κ = {{varied}} by window and {{kappas}} by skew, on "
     f"{{middle}} s; {BURST}; {LAST}",
     "Fig. 11": f"the policy with direction, by Algorithm 4 (γ = {{gamma}}; {FADING}); basic "
     f"windows of {{basic}} s; {TWO}, κ = {{kappa}}, {{rates}} tuples/s, r given as {{shares}}; "
     f"{COUNTED}",
-    "Fig. 12": f"{POLICY}; {TWO}, κ = {{kappas}}, {BURST}; {LAST}",
-    "Fig. 13": f"{POLICY}; {TWO}, κ = {{kappas}}, {BURST}; {LAST}",
-    "Fig. 14": f"{LEARNING}; {STEADY}, κ = {{kappas}}, basic windows of {{basic}} s; {COUNTED}",
-    "Fig. 15": f"{POLICY}; an overlap, and an equality of single values of {{values}}, whose pairs "
-    f"are {{equal}} times as cheap; {{rate}} tuples/s, {{capacity}} comparisons a second, so r = "
+    "Fig. 12": f"{POLICY}; {BY_AGE}; {TWO}, κ = {{kappas}}, {BURST}; {LAST}",
+    "Fig. 13": f"{POLICY}; {BY_AGE}; {TWO}, κ = {{kappas}}, {BURST}; {LAST}",
+    "Fig. 14": f"{LEARNING}; {SELECTIVE}; {STEADY}, κ = {{kappas}}, basic windows of "
+    f"{{basic}} s; {COUNTED}",
+    "Fig. 15": f"{POLICY}; {SELECTIVE}, beside random dropping; an overlap, and an equality of "
+    f"single values of {{values}}, whose pairs are {{equal}} times as cheap; {{rate}} "
+    f"tuples/s, {{capacity}} comparisons a second, so r = "
     "{fraction} and {equal_fraction} for these; two windows of {window} s, θ = {theta} for the "
     f"overlap, {{same}} for the equality, {SHIFTED}, κ = {{kappa}}, the overlap also {{skewer}}; "
     f"{COUNTED}",
-    "Fig. 16": f"{POLICY}; {STEADY}, κ = {{kappas}}, types worth {{bases}} to the power of -k, "
+    "Fig. 16": f"{TYPED}; {STEADY}, κ = {{kappas}}, types worth {{bases}} to the power of -k, "
     "k = {skews}, with equal frequencies, inverse and proportional to their worth; "
     f"{COUNTED}",
-    "Fig. 17": f"{POLICY}; {STEADY}, κ = {{kappas}}, {{types}} types, the best worth {{factors}} "
+    "Fig. 17": f"{TYPED}; {STEADY}, κ = {{kappas}}, {{types}} types, the best worth {{factors}} "
     f"times the least, with frequencies inverse to their worth; {COUNTED}",
 }
