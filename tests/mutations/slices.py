@@ -224,7 +224,7 @@ MUTATIONS = [
         "braid.papers.slices.chain._Planner._cut_block",
         lambda cut: lambda self, b, *given: b if b.rows > 20 else cut(self, b, *given),
         faster,
-        ("its gain grows with the rates",),
+        ("the chain's gain in service rate grows",),
     ),
     Mutation(
         "Mem-Opt merges slices as CPU-Opt does, where they are dear",

@@ -34,7 +34,7 @@ COSTS = (
 SEGMENTS = "segments of {length} s"
 ADAPTED = "each length tried for {sample} s and the master switched to save {gain}"
 STARTED = f"{SEGMENTS}, under ATR the first, {ADAPTED}"
-AHEAD = "leads of up to {margin} are even"
+AHEAD = "leads in results of up to {margin} are even"
 MARGIN = 0.01
 """Share by which a policy that is ahead has more results; less is even."""
 EVEN = "the two are even here, which decides nothing: CTR / ATR"

@@ -40,7 +40,10 @@ BOTH = (
     "ATR and CTR (L: {bounds}); {hosts} hosts drawn as in section 5, {streams} streams, r_i of "
     "{rates} tuples/s, W = {window} s, σ = {selectivity}"
 )
-RUNS = f"{STARTED}; {COSTS}; {{seconds}} s, after one window, mean of seeds {{seed:range}}"
+RUNS = (
+    f"{STARTED}; {COSTS}; {{seconds}} s, after one window, results/s in the mean of seeds "
+    "{seed:range}"
+)
 STEADY = f"{BOTH} for each {{selects}}, {RUNS}"
 BURSTING = (
     f"{BOTH} for each {{selects}}, θ = {{burst}} with a period of {{period}} s, the mean rate half "

@@ -351,7 +351,7 @@ def _format_leads(by: pd.Series) -> str:
 
 @CLAIMS.claim(
     "16.4",
-    "With its best length PSP is ahead of CTR",
+    "With its best length PSP is ahead of CTR in response time",
     is_required=True,
     setting=describe_schemes(
         f"{settings.BEST} and {settings.CTR}, each at its best length, {settings.AS}",
@@ -374,7 +374,7 @@ def ahead_of_ctr_claim(r: Contest) -> Finding:
 
 @CLAIMS.claim(
     "16.4",
-    "With its best length PSP is ahead of ATR",
+    "With its best length PSP is ahead of ATR in response time",
     is_required=True,
     setting=describe_schemes(
         f"{settings.BEST} and {settings.ATR}, each at its best length, {settings.AS}",

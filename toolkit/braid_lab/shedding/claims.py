@@ -344,8 +344,8 @@ def skewed_claim(skewed: pd.DataFrame) -> Finding:
     runs = number_seeds(skewed)
     each = _compare_with_rate_alone(average_recall(runs, "all", "seed"))
     ahead = _compare_with_rate_alone(average_recall(runs, "all"))
-    whole = select_phase(runs, "all", "partial").groupby(["seed", "kappa"])
-    by_seed = whole["results_counted"].mean().unstack()
+    period = select_phase(runs, "all", "partial").groupby(["seed", "kappa"])
+    by_seed = period["results_counted"].mean().unstack()
     results = by_seed.mean()
     alone = (results / results.iloc[0]).iloc[1:]
     in_runs = by_seed.div(by_seed.iloc[:, 0], axis=0).iloc[:, 1:]

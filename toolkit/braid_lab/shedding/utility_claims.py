@@ -128,7 +128,7 @@ def _list_values(values: list[float]) -> str:
     return " and ".join(f"{value:g}" for value in values) or "no value"
 
 
-@CLAIMS.claim("Fig. 17", "it then becomes stable quickly")
+@CLAIMS.claim("Fig. 17", "the gain then becomes stable quickly")
 def stable_types_claim(types: pd.DataFrame) -> Finding:
     """Fig. 17: many types, for every factor."""
     by = compare_factors(types).groupby(["kappa", "factor"]).mean()

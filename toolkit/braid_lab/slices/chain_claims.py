@@ -161,7 +161,7 @@ def _find_overhead_limit(three: pd.DataFrame) -> float:
 
 @CLAIMS.claim(
     "Fig. 8.2, section 8.2",
-    "its gain grows with the rates",
+    "the chain's gain in service rate grows with the rates",
     setting=BY_RATE,
 )
 def rates_claim(gains: pd.DataFrame) -> Finding:
@@ -181,7 +181,8 @@ def rates_claim(gains: pd.DataFrame) -> Finding:
 
 @CLAIMS.claim(
     "Fig. 8.2(f), section 8.2",
-    "with large join selectivities and high-volume streams its gain reaches 40%",
+    "with large join selectivities and high-volume streams the chain's gain in service rate "
+    "reaches 40%",
 )
 def forty_percent_gain_claim(three: pd.DataFrame) -> Finding:
     """Fig. 8.2: the gain reaches 40 % where S_join and the rates are those at the upper end."""
