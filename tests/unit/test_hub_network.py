@@ -16,6 +16,7 @@ from braid.hub.hub import QueryHub
 from braid.hub.reoptimizer import Reoptimizer
 from braid.hub.running_operators import OperatorRuntime
 from braid.papers.reuse.deployment import with_operator_moved
+from braid.util import row_tables
 from braid_lab.reuse.join_work import processed_tuples_per_second
 from braid_lab.reuse.paper_example import Q1, Q2, figure_1_example
 from braid_lab.workloads import airport
@@ -179,6 +180,14 @@ def test_flows_are_counted_where_they_go_and_modelled_beside(
     assert set(links.columns) == {"batch", "node_a", "node_b", "bytes_measured"}
     apart = flows[flows["source_node"] != flows["target_node"]]
     assert links["bytes_measured"].sum() >= apart["bytes"].sum() > 0, "a flow is on a link or more"
+
+    answer = run.query("wide").current_answer()
+    monkeypatch.setattr(row_tables, "has_pandas", lambda: False)
+    tables = run.network_flows(), run.metrics(), run.network_costs(), run.link_traffic()
+    for frame, table in zip((flows, told, costs, links), tables, strict=True):
+        assert table.to_pylist() == frame.to_dict("records")
+    assert run.query("wide").current_answer().to_pandas().equals(answer)
+    assert run.query("wide").current_answer(limit=3).num_rows == 3 <= len(answer)
 
 
 def counted_and_modelled(folder: Path, reuse: Any) -> dict[str, tuple[float, float]]:

@@ -31,8 +31,9 @@ def read_yaml(name: str) -> Any:
 
 BOUNDS = {
     one.name: str(one.specifier)
-    for group in (PROJECT["dependencies"], PROJECT["optional-dependencies"]["spark"])
-    for one in map(Requirement, group)
+    for extra in ("pandas", "spark")
+    for one in map(Requirement, PROJECT["dependencies"] + PROJECT["optional-dependencies"][extra])
+    if one.name != PROJECT["name"]
 }
 
 

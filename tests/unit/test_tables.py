@@ -40,6 +40,7 @@ from braid.sources.arrow_replay import ArrowFeed
 from braid.storage.run_store import RunStore
 from braid.storage.state_files import StateFiles
 from braid.stream_join import StreamJoin
+from braid.util import row_tables
 from oracle import (
     PLACEMENTS,
     compute_expected,
@@ -750,7 +751,7 @@ def test_the_seconds_of_a_batch_are_split_by_part(
         assert (spent[phases].drop(columns=column) == 0).all(axis=None), part
 
 
-def test_metrics_are_by_host_or_by_batch(tmp_path: Path) -> None:
+def test_metrics_are_by_host_or_by_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     join = StreamJoin(make_tables("ab", 40, seed=84), "a.k = b.k", Scatter(pieces=3))
     run = ended(join.start(tmp_path / "run", batches=2))
     hosts, batches = run.metrics(), run.metrics(by="batch")
@@ -758,6 +759,12 @@ def test_metrics_are_by_host_or_by_batch(tmp_path: Path) -> None:
     assert batches["received_tuples"].sum() == run.status["tuples"] > 0
     with pytest.raises(ValueError, match="metrics are by 'query'; it must be one of host, batch"):
         run.metrics(by="query")
+    monkeypatch.setattr(row_tables, "has_pandas", lambda: False)
+    assert run.metrics().to_pylist() == hosts.to_dict("records")
+    assert run.metrics(by="batch").to_pylist() == batches.to_dict("records")
+    assert row_tables.make_row_table([], ["batch"]).column_names == ["batch"]
+    made = row_tables.make_row_table([{"a": 1}, {"b": "x"}]).to_pylist()
+    assert made == [{"a": 1, "b": None}, {"a": None, "b": "x"}]
 
 
 @pytest.mark.parametrize("rows", [3, 10_001])

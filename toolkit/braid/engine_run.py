@@ -32,7 +32,7 @@ from braid.util.html_table import render_html_table
 from braid.util.machine import available_cores
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from braid.util.row_tables import RowTable
 
 
 class EngineRun(TouchedRun):
@@ -216,7 +216,7 @@ class EngineRun(TouchedRun):
         with self._turn:
             self._engine.executor = chosen
 
-    def estimate_results(self) -> pd.DataFrame:
+    def estimate_results(self) -> RowTable:
         """Return estimates of the full join's results, for a run that sheds load.
 
         There is a row for each batch and one for the total.
@@ -312,7 +312,7 @@ class EngineRun(TouchedRun):
             more["shedding"] = shed_status(self.store.events.recent_events())
         return super().status | more
 
-    def metrics(self, by: str = "host") -> pd.DataFrame:
+    def metrics(self, by: str = "host") -> RowTable:
         """Return the metrics of the retained batches, one row per batch and host.
 
         Columns: tuples received, stored, moved, discarded and compared, results, bytes and seconds.

@@ -9,20 +9,18 @@ import msgspec
 
 from braid.core.batch_history import PHASE_COLUMNS
 from braid.core.run_events import BatchCommitted
-from braid.util.optional_imports import import_pandas
+from braid.util.row_tables import make_row_table
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from braid.util.row_tables import RowTable
 
 
-def metrics_table(commits: Iterable[BatchCommitted], by: str) -> pd.DataFrame:
+def metrics_table(commits: Iterable[BatchCommitted], by: str) -> RowTable:
     """Return the metrics of some commits; see ``JoinRun.metrics``."""
     if not isinstance(by, str) or by not in _ROWS:
         raise ValueError(f"metrics are by {by!r}; it must be one of {', '.join(_ROWS)}")
     rows = [row for e in commits for row in _ROWS[by](e)]
-    return import_pandas().DataFrame(
-        rows or {"batch": [], **({"host": []} if by == "host" else {})}
-    )
+    return make_row_table(rows, () if rows else ("batch", "host")[: 2 if by == "host" else 1])
 
 
 def _make_host_rows(e: BatchCommitted) -> list[dict[str, Any]]:

@@ -13,10 +13,10 @@ from braid.core.shedding_plan import estimate_variances, sum_sketches
 from braid.papers.shedding.run_events import SheddingPlanned
 from braid.papers.shedding.shed import Shed
 from braid.util.durations import format_duration
-from braid.util.optional_imports import import_pandas
+from braid.util.row_tables import make_row_table
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from braid.util.row_tables import RowTable
 
 _CONFIDENT = 1.96
 """Standard deviations on either side of a 95 % confidence interval."""
@@ -66,7 +66,7 @@ def check_shedding(
             )
 
 
-def estimates_table(happened: Sequence[Any]) -> pd.DataFrame:
+def estimates_table(happened: Sequence[Any]) -> RowTable:
     """Return the estimates of the full join's results, by batch and in total.
 
     See ``EngineRun.estimate_results`` for the columns. ``skipped_pairs`` is NaN if tuples were
@@ -87,7 +87,7 @@ def estimates_table(happened: Sequence[Any]) -> pd.DataFrame:
     rows.append(
         _make_estimate_row("all", nan, sum(results[e.batch] for e in complete), complete, dropped)
     )
-    return import_pandas().DataFrame(rows)
+    return make_row_table(rows)
 
 
 def _make_estimate_row(

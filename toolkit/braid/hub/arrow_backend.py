@@ -21,9 +21,10 @@ from braid.run_results import collect_irregular_tables
 from braid.sources.batch_drivers import BatchThread
 from braid.storage.block_files import read_parquet
 from braid.storage.static_input_copy import InputSnapshot
+from braid.util.row_tables import to_row_table
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from braid.util.row_tables import RowTable
 
 
 class ArrowStreamReader(StreamReader):
@@ -91,10 +92,10 @@ class ArrowStreamReader(StreamReader):
         answer = self._cached_answer(query)
         return query_table(answer.make_sql(ticks), matches).rename_columns(answer.column_names)
 
-    def read_last_rows(self, answer: pa.Table, limit: int, is_ticked: bool) -> pd.DataFrame:
+    def read_last_rows(self, answer: pa.Table, limit: int, is_ticked: bool) -> RowTable:
         if is_ticked:
             answer = answer.sort_by(TICK)
-        return answer.slice(max(0, len(answer) - limit)).to_pandas()
+        return to_row_table(answer.slice(max(0, len(answer) - limit)))
 
     def read_flat_results(self, part: AnswerPart) -> pa.Table:
         """Return the matches of a demand after compensation, as a flat table."""

@@ -23,7 +23,7 @@ from braid.papers.reuse.query_definition import Column
 from braid.sources.batch_drivers import BatchDriver
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from braid.util.row_tables import RowTable
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class StreamReader(ABC):
         """
 
     @abstractmethod
-    def read_last_rows(self, answer: Any, limit: int, is_ticked: bool) -> pd.DataFrame:
+    def read_last_rows(self, answer: Any, limit: int, is_ticked: bool) -> RowTable:
         """Return the last rows of an answer, at most ``limit``; of ticks, the latest."""
 
     @abstractmethod

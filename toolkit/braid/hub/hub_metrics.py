@@ -17,13 +17,13 @@ from braid.papers.reuse.hub_events import (
 )
 from braid.papers.reuse.network import Network
 from braid.storage.hub_files import OperatorPin, open_operator
-from braid.util.optional_imports import import_pandas
+from braid.util.row_tables import make_row_table
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from braid.util.row_tables import RowTable
 
 
-def metrics_table(path: Path, operators: Iterable[OperatorPin]) -> pd.DataFrame:
+def metrics_table(path: Path, operators: Iterable[OperatorPin]) -> RowTable:
     """Return the table of ``HubRun.metrics``. ``path``: folder of the hub."""
     rows = []
     for pin in operators:
@@ -32,9 +32,9 @@ def metrics_table(path: Path, operators: Iterable[OperatorPin]) -> pd.DataFrame:
         for e in store.archive.committed_events():
             if isinstance(e, BatchCommitted) and e.batch <= pin.batch:
                 metrics = operator_metrics(spec, e)._asdict()
+                metrics["stored_bytes"] = metrics.pop("live_bytes")
                 rows.append({"operator": metrics.pop("operator"), "batch": e.batch, **metrics})
-    table = import_pandas().DataFrame(rows)
-    return table.rename(columns={"live_bytes": "stored_bytes"})
+    return make_row_table(rows)
 
 
 def hub_commits(happened: Iterable[Any]) -> Iterator[HubBatchCommitted]:
@@ -56,23 +56,23 @@ def with_networks(happened: Iterable[Any]) -> Iterator[tuple[HubBatchCommitted, 
             yield e, network.without_nodes(*down) if down else network
 
 
-def flows_table(happened: list[Any]) -> pd.DataFrame:
+def flows_table(happened: list[Any]) -> RowTable:
     """Return the table of ``HubRun.network_flows``."""
     rows = [{"batch": e.epoch, **f._asdict()} for e in hub_commits(happened) for f in e.flows]
-    return import_pandas().DataFrame(rows, columns=["batch", *FlowMetrics._fields])
+    return make_row_table(rows, ["batch", *FlowMetrics._fields])
 
 
-def link_traffic_table(happened: list[Any]) -> pd.DataFrame:
+def link_traffic_table(happened: list[Any]) -> RowTable:
     """Return the table of ``HubRun.link_traffic``."""
     rows = [
-        (e.epoch, a, b, size)
+        {"batch": e.epoch, "node_a": a, "node_b": b, "bytes_measured": size}
         for e, network in with_networks(happened)
         for (a, b), size in sorted(network.link_loads(f.transfer for f in e.flows).items())
     ]
-    return import_pandas().DataFrame(rows, columns=["batch", "node_a", "node_b", "bytes_measured"])
+    return make_row_table(rows, ["batch", "node_a", "node_b", "bytes_measured"])
 
 
-def costs_table(happened: list[Any]) -> pd.DataFrame:
+def costs_table(happened: list[Any]) -> RowTable:
     """Return the table of ``HubRun.network_costs``."""
     rows = []
     for e, network in with_networks(happened):
@@ -81,4 +81,4 @@ def costs_table(happened: list[Any]) -> pd.DataFrame:
         size = sum(f.bytes for f in e.flows)
         row = {"batch": e.epoch, "bytes_measured": size, "byte_seconds_measured": float(sent)}
         rows.append({**row, "network_usage_modelled": e.network_usage_modelled})
-    return import_pandas().DataFrame(rows)
+    return make_row_table(rows)

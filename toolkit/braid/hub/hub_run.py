@@ -24,10 +24,9 @@ from braid.util.durations import Span
 from braid.util.html_table import render_html_table
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from braid.result_explanation import Why
     from braid.row_selectors import Selector
+    from braid.util.row_tables import RowTable
 
 Windows = Mapping[str, Span] | Span | None
 
@@ -200,7 +199,7 @@ class HubRun(HubBatchLoop):
             served = self.state.queries[number]
             return answer_query(self._registry, served)
 
-    def last_query_rows(self, number: int, limit: int) -> pd.DataFrame:
+    def last_query_rows(self, number: int, limit: int) -> RowTable:
         """Return the last rows of a query's answer; see ``HubQuery.current_answer``."""
         return read_last_rows(self._registry, number, limit, self._turn)
 
@@ -255,7 +254,7 @@ class HubRun(HubBatchLoop):
 
     # Metrics.
 
-    def metrics(self) -> pd.DataFrame:
+    def metrics(self) -> RowTable:
         """Return one row per operator and batch, with those removed whose results a query has.
 
         Columns: tuples received, pairs compared, results, tuples and bytes held, and seconds; all
@@ -263,15 +262,15 @@ class HubRun(HubBatchLoop):
         """
         return hub_metrics.metrics_table(self.store.path, self.state.operators.values())
 
-    def network_flows(self) -> pd.DataFrame:
+    def network_flows(self) -> RowTable:
         """Return the measured network traffic: rows and bytes by batch and flow."""
         return hub_metrics.flows_table(self.events())
 
-    def link_traffic(self) -> pd.DataFrame:
+    def link_traffic(self) -> RowTable:
         """Return the measured bytes on each link by batch. Every flow takes its shortest path."""
         return hub_metrics.link_traffic_table(self.events())
 
-    def network_costs(self) -> pd.DataFrame:
+    def network_costs(self) -> RowTable:
         """Return measured bytes times latency and modelled network usage, by batch.
 
         The two have no unit in common.

@@ -18,7 +18,7 @@ from braid.storage.hub_files import check_pin, open_operator, operator_key
 from braid.util.error_summary import take_first_line
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from braid.util.row_tables import RowTable
 
 _WIDENING = 4
 """Factor by which more batches are read for the last rows if the last ones have too few."""
@@ -37,7 +37,7 @@ class _AnswerSource(Protocol):
 
 def read_last_rows(
     registry: QueryRegistry, number: int, limit: int, turn: AbstractContextManager[Any]
-) -> pd.DataFrame:
+) -> RowTable:
     """Return the last rows of a query's answer, at most ``limit``.
 
     Without a SLIDE, it reads the results of the last batches that have this number of rows. No

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from braid.hub.hub_state import HubState, RegisteredQuery
+from braid.util.row_tables import to_row_table
 
 
 class _Run(Protocol):
@@ -89,16 +91,15 @@ class HubQuery:
     def current_answer(self, limit: int | None = None) -> Any:
         """Return the answer at the last tick as a pandas frame; without a SLIDE, all matches.
 
-        ``limit``: how many of its last rows to read; None: all.
+        Without pandas, the frame is an Arrow table. ``limit``: how many of its last rows to read;
+        None: all.
         """
         if limit is None:
             answer = self.results()
-            rows = answer.to_pandas() if isinstance(answer, pa.Table) else answer.toPandas()
+            rows = to_row_table(answer) if isinstance(answer, pa.Table) else answer.toPandas()
         else:
             rows = self._run.last_query_rows(self._number, limit)
-        if "tick" not in rows.columns:
-            return rows
-        return rows[rows["tick"] == rows["tick"].max()].reset_index(drop=True)
+        return _select_last_tick(rows)
 
     def withdraw(self) -> None:
         """End the query. Its answer remains readable."""
@@ -108,3 +109,13 @@ class HubQuery:
         served = self._registered_query
         state = "served" if served.end_epoch is None else f"ended, {served.end_reason}"
         return f"HubQuery({served.name}: {state}, {served.reuse_kind})"
+
+
+def _select_last_tick(rows: Any) -> Any:
+    """Return the rows of the last tick of a pandas frame or an Arrow table; without ticks, all."""
+    if isinstance(rows, pa.Table):
+        is_ticked = "tick" in rows.column_names
+        return rows.filter(pc.field("tick") == pc.max(rows["tick"])) if is_ticked else rows
+    if "tick" not in rows.columns:
+        return rows
+    return rows[rows["tick"] == rows["tick"].max()].reset_index(drop=True)

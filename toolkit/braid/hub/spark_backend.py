@@ -34,7 +34,7 @@ from braid.storage.spark_checkpoint import SparkCheckpoint
 from braid.util.time_zones import UTC
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from braid.util.row_tables import RowTable
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ class SparkStreamReader(StreamReader):
         union = reduce(DataFrame.unionByName, named)
         return answer_query(union, query, self.time, ticks)
 
-    def read_last_rows(self, answer: DataFrame, limit: int, is_ticked: bool) -> pd.DataFrame:
+    def read_last_rows(self, answer: DataFrame, limit: int, is_ticked: bool) -> RowTable:
         if is_ticked:
             return answer.orderBy(F.desc(TICK)).limit(limit).toPandas()
         return self.spark.createDataFrame(answer.tail(limit), answer.schema).toPandas()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any, Literal
+from typing import Literal
 
 Extra = Literal["spark", "notebooks", "data", "exact", "cloud", "otel", "docs", "dev"]
 
@@ -45,11 +45,3 @@ class OptionalImport:
                 raise ModuleNotFoundError(
                     missing_dependency_message(package, self.extra), name=error.name
                 ) from None
-
-
-def import_pandas() -> Any:
-    """Return pandas. Raises ModuleNotFoundError, which names the extra, if it is not installed."""
-    with OptionalImport("spark"):
-        import pandas
-
-    return pandas
