@@ -12,6 +12,7 @@ from runpy import run_path
 from typing import Any
 
 import braid
+import jsonschema
 import pytest
 import yaml
 from braid.cli import main
@@ -57,7 +58,15 @@ def check_targets(command: list[str]) -> None:
 
 
 def test_the_citation_names_this_version_and_all_papers() -> None:
+    """It is valid by the schema of its format, as `cffconvert --validate` checks it.
+
+    That tool is not among the packages of the lock: it needs jsonschema below 4.
+    """
     citation = read_yaml("CITATION.cff")
+    schema = json.loads(Path(__file__).with_name("citation_schema.json").read_text())
+    check = jsonschema.Draft7Validator(schema, format_checker=jsonschema.FormatChecker())
+    assert [error.message for error in check.iter_errors(citation)] == []
+    assert not check.is_valid(citation | {"type": "program"})
     assert citation["version"] == braid.__version__ and citation["license"] == PROJECT["license"]
     papers = tomllib.loads((ROOT / "docs/papers.toml").read_text())
     cited = {paper["cite"].partition(" (")[0] for paper in papers.values()}
