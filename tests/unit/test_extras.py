@@ -63,7 +63,7 @@ def test_every_module_of_the_toolkit_imports_without_the_extras_but_spark() -> N
 
 
 def test_every_package_that_an_example_imports_is_brought_by_an_extra() -> None:
-    """Airflow alone is that of the machine that schedules."""
+    """Airflow and Dagster are those of the machine that schedules."""
     trees = [ast.parse(file.read_text()) for file in (ROOT / "docs/examples").glob("*.py")]
     nodes = [node for tree in trees for node in ast.walk(tree)]
     names = {a.name for node in nodes if isinstance(node, ast.Import) for a in node.names}
@@ -78,7 +78,7 @@ def test_every_package_that_an_example_imports_is_brought_by_an_extra() -> None:
         for name in imported - {"braid", "braid_lab"}
         if not brought & {canonicalize_name(each) for each in owners.get(name, ())}
     }
-    assert missing == {"airflow"} and {"psycopg", "deltalake"} <= imported
+    assert missing == {"airflow", "dagster"} and {"psycopg", "deltalake"} <= imported
 
 
 TABLES_ONLY = """

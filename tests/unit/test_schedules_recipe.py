@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -11,7 +12,11 @@ import subprocess
 import sys
 from configparser import ConfigParser
 from pathlib import Path
+from runpy import run_path
+from types import SimpleNamespace
 
+import dagster
+import duckdb
 import nbformat
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -109,6 +114,43 @@ def test_reports_of_a_schedule_pass_fail_are_killed_and_recover(served: Path) ->
     assert main(report) == 0
     assert list_outcomes() == [(2, []), (9, [BOUND]), (1, [])]
     assert len(changes.read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize(("code", "times"), [(0, 1), (1, 2), (2, 1)])
+def test_dagster_makes_the_report_and_tries_a_failed_one_again(
+    code: int, times: int, tmp_path: Path
+) -> None:
+    asset = run_path(str(DOCS / "examples/report_asset.py"))
+    [schedule] = asset["definitions"].schedules
+    assert asset["COMMAND"] == COMMAND.removesuffix(" >> orders.log 2>&1")
+    assert schedule.cron_schedule.split() == CLOCK
+    log = tmp_path / "log"
+    asset["orders_report"].op.compute_fn.decorated_fn.__globals__["COMMAND"] = (
+        f"echo made >> {log}; exit {code}"
+    )
+    done = dagster.materialize([asset["orders_report"]], raise_on_error=False)
+    assert done.success == (code == 0)
+    assert log.read_text().split() == ["made"] * times
+
+
+def test_the_model_of_dbt_returns_the_unpaid_orders_and_its_test_counts_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    files = dict(re.findall(r'title="(\S+)" \}\n(.*?)^```$', PAGE.read_text(), re.M | re.S))
+    exec(compile(files["models/unpaid_orders.py"], "unpaid_orders.py", "exec"), names := {})
+    model = names["model"]
+    check = files["tests/few_unpaid.sql"].replace("{{ ref('unpaid_orders') }}", "unpaid_orders")
+    for unpaid in (2, 9):
+        write_data(tmp_path, unpaid)
+        session = duckdb.connect()
+        for name in ("orders", "payments"):
+            session.execute(f"CREATE VIEW {name} AS {files[f'models/{name}.sql']}")
+        found = model(SimpleNamespace(ref=session.table), session)
+        assert found.column_names == ["id", "total", "ts"]
+        assert sorted(found["id"].to_pylist()) == [*range(40 - unpaid, 40)]
+        session.register("unpaid_orders", found)
+        assert session.execute(check).fetchall() == ([(9,)] if unpaid == 9 else [])
 
 
 def test_all_schedules_run_the_same_command_at_the_same_time() -> None:
