@@ -245,13 +245,21 @@ def test_the_readme_is_short_and_compares_as_the_front_page_does() -> None:
 
 def test_each_cell_of_the_comparison_has_a_source_or_is_unknown() -> None:
     page = (ROOT / "docs" / "compare.md").read_text(encoding="utf-8")
-    section = page.split("\n## Nine others\n")[1].split("\n## ")[0]
-    lines = [line.strip("| ") for line in section.splitlines() if line.startswith("|")]
-    rows = [line.split(" | ") for line in lines[2:]]
-    assert len(rows) == 9 and re.search(r"read on 20\d\d-\d\d-\d\d", section)
-    for system, *cells, purpose in rows:
-        assert len(cells) == 5 and system and purpose
-        assert all("](https://" in cell or cell == "unknown" for cell in cells), system
+    titles = ("Braid, Spark and Flink, with sources", "Nine others")
+    for title, sizes in zip(titles, ([(12, 3)], [(9, 6), (9, 7)]), strict=True):
+        section = page.split(f"\n## {title}\n")[1].split("\n## ")[0]
+        assert re.search(r"[Rr]ead on 20\d\d-\d\d-\d\d", section)
+        tables = re.findall(r"(?:^\|.*\n)+", section, re.M)
+        for table, (height, width) in zip(tables, sizes, strict=True):
+            rows = [line.strip("| ").split(" | ") for line in table.splitlines()[2:]]
+            assert len(rows) == height and {len(row) for row in rows} == {width + 1}
+            choices = {row.pop() for row in rows} if width == 6 else set()
+            cells = [cell for name, *cells in rows for cell in cells]
+            assert all(choices) and len(set(next(zip(*rows, strict=True)))) == height
+            unsourced = [
+                cell for cell in cells if not re.search(r"\]\((https://|[\w/-]+\.md)", cell)
+            ]
+            assert set(unsourced) <= {"unknown"}, title
 
 
 def test_prose_after_parameters_goes_before_them() -> None:
