@@ -21,6 +21,7 @@ from braid.util import deprecation
 from braid.util.deprecation import list_overdue_names, mark_deprecated
 from braid_lab.reports import report_outcome
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -80,8 +81,17 @@ def test_a_forge_calls_the_commands_of_this_project() -> None:
     [job] = read_yaml(".github/workflows/test.yml")["jobs"].values()
     commands = [step["run"] for step in job["steps"] if "run" in step]
     assert commands == ["make test"]
-    oldest = PROJECT["requires-python"].removeprefix(">=")
-    assert job["strategy"]["matrix"]["python"][0] == oldest
+    assert job["strategy"]["matrix"]["python"] == ["3.11"], "the Python of the lock"
+
+
+def test_each_python_that_is_promised_has_been_tried() -> None:
+    """Those of the classifiers; the page says with which tests."""
+    bounds = SpecifierSet(PROJECT["requires-python"])
+    named = [line.rpartition(" :: ") for line in PROJECT["classifiers"]]
+    pythons = [last for group, _, last in named if group == "Programming Language :: Python"]
+    assert pythons == [f"3.{n}" for n in range(20) if f"3.{n}.0" in bounds]
+    rows = read_table("compatibility.md", "Versions of Python")
+    assert [row[0] for row in rows] == pythons and all(len(row) == 3 for row in rows)
 
 
 def test_a_release_is_of_its_tag_and_signed_by_the_forge() -> None:
