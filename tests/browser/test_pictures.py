@@ -132,7 +132,8 @@ def test_slices_of_an_active_run_are_split_and_merged_with_the_keys(empty: Page)
     made = Cockpit(recorded_runs.recording_path("slices"))
     config = SimpleNamespace(shed=object(), streams=dict.fromkeys("rs"))
     queries = (Query.parse("watch", "rs", "15 seconds"),)
-    run = SimpleNamespace(split_slice=None, config=config, queries=queries)
+    store = SimpleNamespace(events=SimpleNamespace(recent_events=list))
+    run = SimpleNamespace(split_slice=None, config=config, queries=queries, store=store)
     page = {**made.page, "state": "live", "touches": list_touches(run, None)}
     values = {"page": page}
     empty.set_viewport_size({"width": 1400, "height": 860})

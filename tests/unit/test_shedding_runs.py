@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from braid import AdaptiveGrid, Centralized, HashPartition, Ring, Shed, StaticGrid
 from braid.core.reserved_columns import DRAW, ROUTING, TIME
@@ -32,9 +33,11 @@ from braid.kernels.order_independent_sums import sketch_values
 from braid.kernels.shedding_sampler import PairSampler
 from braid.papers.shedding.budget import LEAST
 from braid.papers.shedding.run_events import SheddingPlanned
+from braid.run_touches import list_touches
 from braid.simulation.simulator import simulate
 from braid.storage.run_store import RunStore
 from braid.stream_join import StreamJoin
+from braid_widgets.cockpit.page import recorded_page
 from input_splitting import split_input
 from oracle import PLACEMENTS, Ids, compute_expected, describe_difference, list_files, make_tables
 from shedding_oracle import arrived_tuples, expected_weights
@@ -246,6 +249,42 @@ def test_without_shed_nothing_is_new(tmp_path):
         run.estimate_results()
     with pytest.raises(ValueError, match="the run sheds no load; start it with shed="):
         run.adjust(fraction=0.5)
+
+
+@pytest.mark.parametrize("shed", [Shed(pairs=900), Shed(fraction=0.3, method="drop")])
+def test_figures_of_the_same_share_agree_in_every_view(shed: Shed, tmp_path: Path) -> None:
+    """An index finds few candidates here; shares are those of all pairs."""
+    few = {alias: rows.filter(pc.field("batch") < 3) for alias, rows in STREAMS.items()}
+    run = ran(join(StaticGrid(4), shed, few, on="a.n = b.n"), tmp_path / "run")
+    (budget,) = [each for each in list_touches(run, None) if each["name"] == "budget"]
+    page, plans = recorded_page(run.events()), harvests(run)
+    sheddings = [e for e in run.events() if isinstance(e, BatchShed)]
+    measures = dict(
+        zip(page["hosts"]["names"], zip(*page["hosts"]["values"], strict=True), strict=True)
+    )
+    texts = " ".join(flag["text"] for flag in page["annotations"])
+    candidates = sum(e.total_host_metrics.compared_pairs for e in run.events() if is_commit(e))
+    assert candidates < sum(e.considered_pairs for e in sheddings), "they are another unit"
+    for plan, each, frame in zip(plans, sheddings, page["frames"], strict=True):
+        view, k = frame["state_map"]["shedding"], plan.batch
+        assert view["work"] == pytest.approx(plan.fraction, abs=1e-4)
+        share = f"{plan.fraction:.0%} of all" if plan.fraction < 1 else "all"
+        assert f"{share} pairs are processed" in texts
+        assert sum(measures["compared"][k]) == each.considered_pairs
+        assert sum(measures.get("shed", [[0]] * 3)[k]) == each.skipped_pairs
+        pairs, shares = view["items"]["pairs"], view["items"]["share"]
+        spent = sum(n * share for n, share in zip(pairs, shares, strict=True))
+        assert spent == pytest.approx(view["work"] * sum(pairs), rel=0.02, abs=1)
+        whole = each.estimated_results
+        found = view["results"] / whole if whole else plan.fraction
+        assert view["recall"] == pytest.approx(found, abs=1e-4)
+    assert float(budget["value"]) == pytest.approx(plans[-1].fraction, rel=0.01)
+    pairs = (each.considered_pairs + each.skipped_pairs) / plan.kept_pair_share
+    assert budget["curve"][-1][1] == pytest.approx(pairs, abs=1) and pairs > 0
+
+
+def is_commit(event: Any) -> bool:
+    return isinstance(event, BatchCommitted)
 
 
 def test_equal_tuples_are_not_drawn_all_or_none(tmp_path):

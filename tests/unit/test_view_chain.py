@@ -9,15 +9,15 @@ from itertools import product
 from types import SimpleNamespace
 
 import pytest
-from braid import Centralized, run_touches
+from braid import run_touches
 from braid.condition.query_text import format_query_text, parse_query_text, parse_query_texts
 from braid.core.query import Query
-from braid.core.run_events import BatchCommitted, QueryAdded, RunStarted
+from braid.core.run_events import BatchShed, QueryAdded, RunStarted
+from braid.papers.shedding.run_events import SheddingPlanned
 from braid.papers.slices import chain as chains
 from braid.papers.slices import chain_optimizer as slices
 from braid.papers.slices.chain import Chain as Placement
 from braid.shared.query_changes import add_query
-from braid.simulation.simulator import simulate
 from braid_lab.slices import cost as costs
 from braid_lab.slices.cost import unfiltered_statistics
 from braid_widgets.base.controls import REFUSED, QueriesControl
@@ -326,12 +326,13 @@ def test_only_an_active_run_can_be_changed_and_its_page_says_how(live, run, monk
 
 
 def test_the_budget_of_a_run_is_changed_at_a_cost_in_pairs():
-    run = SimpleNamespace(config=SimpleNamespace(shed=object()), adjusted=[])
+    plan = SheddingPlanned(1, "selective", "fraction", 0.4, 0.4, None, True, (), (), {})
+    told = [plan, BatchShed(1, 400, 600, 0, None, 0, 0)]
+    store = SimpleNamespace(events=SimpleNamespace(recent_events=lambda: told))
+    run = SimpleNamespace(config=SimpleNamespace(shed=object()), adjusted=[], store=store)
     run.adjust = lambda fraction: run.adjusted.append(fraction)
-    events = [e for e in simulate(Centralized(), [(3, 4)] * 2) if isinstance(e, BatchCommitted)]
-    (budget,) = run_touches.list_touches(run, events[-1])
-    pairs = events[-1].total_host_metrics.compared_pairs
-    assert pairs and (budget["curve"][-1], budget["value"]) == ([1, pairs, 0], "1")
+    (budget,) = run_touches.list_touches(run, None)
+    assert (budget["curve"][-1], budget["value"]) == ([1, 1000, 0], "0.4")
     run_touches.apply_touch(run, {"name": "budget", "value": "0.25"})
     assert run.adjusted == [0.25]
     with pytest.raises(ValueError, match="the share is 'half'"):

@@ -8,7 +8,9 @@ from typing import Any, TypedDict
 
 from braid.condition.query_text import parse_query_texts
 from braid.core.query import MOST, longest_windows
-from braid.core.run_events import BatchCommitted
+from braid.core.run_events import BatchCommitted, BatchShed
+from braid.papers.shedding.budget import LEAST
+from braid.papers.shedding.run_events import SheddingPlanned
 from braid.touch_costs import (
     BatchPace,
     list_recent_commits,
@@ -87,7 +89,7 @@ def list_touches(run: Any, last: BatchCommitted | None) -> list[Touch]:
     touches = _list_shared_touches(run) if hasattr(run, "split_slice") else []
     touches += _list_hub_touches(run) if hasattr(run, "fail_node") else []
     if getattr(getattr(run, "config", None), "shed", None) is not None:
-        touches.append(_make_budget_touch(last))
+        touches.append(_make_budget_touch(run))
     touches += _list_join_touches(run, last) if hasattr(run, "lose") else []
     return touches + (_list_source_touches(run) if hasattr(run, "adjustable_settings") else [])
 
@@ -187,15 +189,18 @@ def _list_hub_touches(run: Any) -> list[Touch]:
     ]
 
 
-def _make_budget_touch(last: BatchCommitted | None) -> Touch:
-    done = last.total_host_metrics if last else None
-    pairs = done.compared_pairs + done.skipped_pairs if done else 0
+def _make_budget_touch(run: Any) -> Touch:
+    happened = run.store.events.recent_events()
+    planned = next((e for e in reversed(happened) if isinstance(e, SheddingPlanned)), None)
+    shed = next((e for e in reversed(happened) if isinstance(e, BatchShed)), None)
+    share = planned.fraction if planned else 0.5
+    arrived = shed.considered_pairs + shed.skipped_pairs if shed else 0.0
+    pairs = round(arrived / planned.kept_pair_share) if planned else 0
     cost = "about {n} pairs are compared in a batch; " + ACTS
     budget = _make_touch("budget", "Compare this share of the pairs", "", "number", cost)
-    share = done.compared_pairs / pairs if done and pairs else 0.5
     budget |= {
-        "value": f"{share:.2g}",
-        "low": 0.001,
+        "value": f"{max(LEAST, share):.3g}",
+        "low": LEAST,
         "high": 1.0,
         "curve": [[0, 0, 0], [1, pairs, 0]],
     }

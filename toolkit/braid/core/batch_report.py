@@ -54,6 +54,13 @@ class HostMetrics(msgspec.Struct, omit_defaults=True, gc=False):
     """
     skipped_pairs: int = 0
     """Pairs (probing tuple, row of a block) skipped by load shedding."""
+    considered_pairs: int = 0
+    """Pairs of the same kind that were not skipped, in runs that shed load."""
+
+    @property
+    def met_pairs(self) -> int:
+        """Pairs compared, counted in the unit of ``skipped_pairs`` if load is shed."""
+        return self.considered_pairs or self.compared_pairs
 
     def add_counts(self, other: HostMetrics) -> None:
         """Add the counts of another task for this host."""

@@ -204,9 +204,10 @@ class PathProber:
         """Add the complete outcome of a probe to the metrics."""
         pool = outcome.pool
         if outcome.sampled is not None:
-            self.replicas.host_metrics(int(pool.hosts[0])).skipped_pairs += (
-                outcome.sampled.skipped_tuples * outcome.sampled.size
-            )
+            skipped = outcome.sampled.skipped_tuples * outcome.sampled.size
+            metrics = self.replicas.host_metrics(int(pool.hosts[0]))
+            metrics.skipped_pairs += skipped
+            metrics.considered_pairs -= skipped
             outcome.sampled.finish()
             outcome.sampled = None
         self._count_at_hosts(outcome)
@@ -218,16 +219,20 @@ class PathProber:
         if len(hosts) > 1:
             hosts, at = np.unique(hosts, return_inverse=True)
         compared = _sum_by_number(at, outcome.compared_pairs)
+        considered = np.zeros(len(hosts), int)
+        if self.pools.sheds_load(pool.arrivals[0].place):
+            considered = _sum_by_number(at, pool.count_possible_pairs())
         results = np.zeros(len(hosts), int)
         if self._is_last(pool.arrivals[0].place):
             if self.batch.spec.kind.writes_pairs:
                 results = _sum_by_number(at, outcome.matches)
         else:
             self._count_forwarded(outcome)
-        each = zip(hosts.tolist(), compared.tolist(), results.tolist(), strict=True)
-        for host, pairs, written in each:
+        counts = (hosts, compared, considered, results)
+        for host, pairs, met, written in zip(*(each.tolist() for each in counts), strict=True):
             metrics = self.replicas.host_metrics(host)
             metrics.compared_pairs += pairs
+            metrics.considered_pairs += met
             metrics.results += written
 
     def _count_by_block(self, outcome: ProbeOutcome, step: Step) -> None:

@@ -40,7 +40,7 @@ from braid_widgets.theta.grid_map import GridFrame
 _COUNTS = {
     "stored": "stored_tuples",
     "received": "received_tuples",
-    "compared": "compared_pairs",
+    "compared": "met_pairs",
     "shed": "skipped_pairs",
     "moved": "migrated_tuples",
     "results": "results",

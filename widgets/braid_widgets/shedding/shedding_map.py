@@ -6,7 +6,6 @@ Source: Gedik 2007, sections 4 and 5.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from math import sqrt
 from typing import Any, NamedTuple, TypedDict
 
@@ -27,7 +26,8 @@ class ShedBar(NamedTuple):
 
     - ``pairs``: pairs of the batch, expected.
     - ``matches``: learned matches of 1,000 pairs.
-    - ``share``: share of the pairs that is compared; the mean of all types.
+    - ``share``: share of the pairs that is compared; the mean of all types, of tuples that are
+      skipped at arrival too.
     """
 
     stream: int
@@ -43,9 +43,8 @@ class SheddingFrame(TypedDict):
 
     - ``lengths``: by stream, microseconds of an age slice; 0: they differ.
     - ``is_learned``: whether any match has been seen; else all pairs count alike.
-    - ``work``, ``recall``: shares of the pairs that are compared, and of the matches that are
-      expected of them.
-    - ``compared``, ``left_out``: pairs of the batch, counted.
+    - ``work``: share of the pairs that is compared, as planned.
+    - ``recall``: share of the results that is found, as estimated; ``work`` if no result is.
     - ``results``, ``estimated``: results of the batch, and those of the full join as estimated.
     - ``margin``: half of the 95 % interval of the estimate; null if unknown.
     - ``scale_max``: matches of a full bar. Frames shown together use the maximum.
@@ -57,8 +56,6 @@ class SheddingFrame(TypedDict):
     is_learned: bool
     work: float
     recall: float
-    compared: float
-    left_out: float
     results: int
     estimated: float
     margin: float | None
@@ -85,20 +82,19 @@ class SheddingMap(StateMap):
         plan, shed = self.scene.find_latest(SheddingPlanned), self.scene.find_latest(BatchShed)
         items = plan.items if plan else ()
         learned = any(item.expected_matches != 1 for item in items)
-        bars = [_make_shed_bar(item) for item in items]
+        bars = [_make_shed_bar(item, plan.kept_pair_share) for item in items] if plan else []
         settled = learned and self.scene.totals.results >= SETTLED
-        variance = shed.variance if shed else None
+        variance, work = shed.variance if shed else None, round(plan.fraction, 4) if plan else 1.0
+        results, estimated = self.last.results, shed.estimated_results if shed else 0.0
         return {
             "streams": list(self.scene.stream_aliases),
             "lengths": [length or 0 for length in plan.basic_window_lengths] if plan else [],
             "items": Columns.from_records(ShedBar, bars),
             "is_learned": learned,
-            "work": _find_compared_share(bars, [bar.pairs for bar in bars]),
-            "recall": _find_compared_share(bars, [bar.pairs * bar.matches for bar in bars]),
-            "compared": round(shed.considered_pairs) if shed else 0,
-            "left_out": round(shed.skipped_pairs) if shed else 0,
-            "results": self.last.results,
-            "estimated": round(shed.estimated_results, 1) if shed else 0,
+            "work": work,
+            "recall": round(min(1.0, results / estimated), 4) if estimated else work,
+            "results": results,
+            "estimated": round(estimated, 1),
             "margin": None if variance is None else round(1.96 * sqrt(variance), 1),
             "scale_max": max((bar.matches for bar in bars), default=0) if settled else 0,
         }
@@ -113,20 +109,13 @@ class SheddingMap(StateMap):
         return [make_track("results found", "lines", "results", [results, estimates], None)]
 
 
-def _make_shed_bar(item: ShedItem) -> ShedBar:
+def _make_shed_bar(item: ShedItem, kept_share: float) -> ShedBar:
     share = sum(item.shares) / len(item.shares)
     return ShedBar(
         item.stream,
         item.window,
         item.basic_window,
-        round(item.pairs, 1),
+        round(item.pairs / kept_share, 1),
         float(f"{1000 * item.expected_matches:.5g}"),
-        round(share, 4),
+        round(share * kept_share, 4),
     )
-
-
-def _find_compared_share(bars: Sequence[ShedBar], weights: Sequence[float]) -> float:
-    """Return the share of the weights that is compared; 1 if there are none."""
-    total = sum(weights)
-    taken = sum(bar.share * weight for bar, weight in zip(bars, weights, strict=True))
-    return round(taken / total, 4) if total else 1.0

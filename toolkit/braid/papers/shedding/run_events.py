@@ -54,14 +54,27 @@ class SheddingPlanned(Event):
     expected_tuples: Mapping[int, float] = field(default_factory=dict)
     keep_shares: tuple[float, ...] = ()
 
+    @property
+    def kept_pair_share(self) -> float:
+        """Share of the pairs that is left of two streams after tuples are skipped at arrival."""
+        return self.keep_shares[0] ** 2 if self.keep_shares else 1.0
+
     def describe_decision(self, moment: EventContext) -> str:
         if self.fraction >= 1:
             return "all pairs are processed: nothing is shed"
         clock = (
-            "" if self.allowed_seconds is None else f", {self.allowed_seconds:,.2f} s are allowed"
+            "" if self.allowed_seconds is None else f"; {self.allowed_seconds:,.2f} s are allowed"
         )
         late = "" if self.is_enough else "; even without probing it takes longer"
-        return (
-            f"{self.fraction:.0%} of all pairs are processed ({self.method}; budget "
-            f"{self.budget_amount:g} {self.budget}{clock}){late}"
-        )
+        share = "<1%" if self.fraction < 0.01 else f"{self.fraction:.0%}"
+        budget = _BUDGETS[self.budget].format(self.budget_amount)
+        return f"{share} of all pairs are processed ({self.method}, {budget}{clock}){late}"
+
+
+_BUDGETS = {
+    "fraction": "as set",
+    "pairs": "for {:,.0f} pairs a batch",
+    "seconds": "for {:g} s a batch",
+    "speed": "for event time at {:g} times the clock's speed",
+}
+"""What a budget asks for, by its kind."""
