@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from braid import AdaptiveGrid, Aligned, HashPartition, HotKeys, Ring, StaticGrid
-from braid.core.run_events import BatchCommitted, RunStarted
+from braid.core.run_events import BatchCommitted, QueryAdded, RunStarted
 from braid.simulation.simulator import simulate
+from braid_lab.launches import recorded_runs
 from braid_widgets.cockpit.alternative_placement import (
     comparable_placements,
     estimate_value_shares,
@@ -67,6 +70,30 @@ def test_windows_are_kept_by_event_time():
     baseline = simulate_alternative(events, "Aligned", 4, since=7, ahead=4)
     own = fullest(simulate(Aligned(4), [(9, 9, 9)] * 16, **WINDOWED))
     assert max(baseline.max_host_tuples) <= 2 * max(own), "what is old expires here too"
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_until_now_one_host_holds_what_the_run_has_held(is_shared):
+    """A shared run has its windows in its queries."""
+    start, *rest = simulate(Ring(4), [(9, 9, 9)] * 12, **WINDOWED)
+    windows = {alias: 4_000_000 for alias in start.streams}
+    short, long = (
+        QueryAdded(0, f"q{k}", k, {a: w // k for a, w in windows.items()}, {}, {}) for k in (2, 1)
+    )
+    shared = [replace(start, windows={}), long, short, *rest]
+    curve = simulate_alternative(shared if is_shared else [start, *rest], "Centralized", 1, ahead=0)
+    held = [e.total_host_metrics.stored_tuples for e in list_commits(rest)]
+    assert [*curve.max_host_tuples] == held and held[-1] == held[-5] < 9 * 3 * 12
+
+
+def test_a_recorded_shared_run_is_compared_within_its_windows():
+    """Its last query selects tuples, so the run drops others of them after 15 s."""
+    events = recorded_runs.recorded_events("slices")
+    commits = list_commits(events)
+    held = [e.total_host_metrics.stored_tuples for e in commits]
+    curve = simulate_alternative(events, "Centralized", 1, ahead=0)
+    assert [*curve.max_host_tuples[:17]] == held[:17]
+    assert curve.max_host_tuples[-1] <= sum(sum(e.received_tuples) for e in commits[-32:])
 
 
 def test_offered_is_what_joins_so_many_streams():

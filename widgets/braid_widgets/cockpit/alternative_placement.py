@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ import numpy as np
 from braid.core.batch_history import LiveBlocks
 from braid.core.placement import Placement, placement_names, placements_for
 from braid.core.plan import Block
-from braid.core.run_events import BatchCommitted, EventsTrimmed, RunStarted
+from braid.core.run_events import BatchCommitted, EventsTrimmed, QueryAdded, RunStarted
 from braid.papers.hotkeys.run_events import SpreadChanged
 from braid.simulation.simulator import simulate
 from braid.util.durations import parse_duration
@@ -132,6 +132,7 @@ def simulate_alternative(
     before = next((e for e in happened if isinstance(e, EventsTrimmed)), None)
     if before is not None and since <= before.batch:  # earlier input is unknown
         since = commits[0].batch
+    start = _add_windows_of_queries(start, happened)
     given = observed_input(start, commits, since, () if before is None else before.live_blocks)
     placement = make_placement(start, name, hosts)
     shares = estimate_value_shares(happened, placement)
@@ -155,6 +156,14 @@ def simulate_alternative(
         tuple(first + k for k in range(len(modelled))),
         tuple(max(h.stored_tuples for h in e.host_metrics) for e in modelled),
     )
+
+
+def _add_windows_of_queries(start: RunStarted, events: Iterable[Any]) -> RunStarted:
+    """Return the start of a run with, if it is shared, the longest window of each stream."""
+    asked = [e.windows for e in events if isinstance(e, QueryAdded)]
+    bounded = [a for a in start.streams if asked and all(a in windows for windows in asked)]
+    longest = {a: f"{max(windows[a] for windows in asked)} microseconds" for a in bounded}
+    return replace(start, windows=longest or start.windows)
 
 
 def make_placement(start: RunStarted, name: str, hosts: int) -> Placement:
