@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from braid.core.run_events import RunEnded
 from braid_lab.launches import live_runs
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 
@@ -31,3 +32,21 @@ def test_what_launches_need_is_made_ready_by_a_small_join(
     assert SparkSession.getActiveSession() is not None and [*tmp_path.iterdir()] == [
         tmp_path / "warm"
     ]
+
+
+@pytest.mark.usefixtures("spark")
+def test_the_stop_of_a_rehearsal_prints_no_error() -> None:
+    """The JVM's output is not this process's, so the levels of its loggers are read instead."""
+    levels = list[list[str]]()
+    log4j: Any = cast(Any, SparkContext._active_spark_context)._jvm.org.apache.logging.log4j
+
+    def note_levels() -> None:
+        loggers = map(log4j.LogManager.getLogger, live_runs.STOP_LOGGERS)
+        levels.append([logger.getLevel().toString() for logger in loggers])
+
+    run = SimpleNamespace(isActive=False, stop=note_levels)
+    panel = SimpleNamespace(settings=dict, launch=lambda settings: run, can_launch=lambda: True)
+    note_levels()
+    live_runs._run_first_batch(panel, {})
+    note_levels()
+    assert levels[1] == ["OFF", "OFF"] and levels[0] == levels[2] != levels[1]
