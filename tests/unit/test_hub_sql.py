@@ -115,7 +115,7 @@ def test_what_is_read_of_streams_and_told_is_known() -> None:
 
 BAD = [
     ("", "must be text"),
-    ("SELECT", "FROM takes streams by name"),
+    ("SELECT", "the query has no FROM; it names two streams or more of flights, checkins"),
     ("SELEC x FROM y", "not valid Spark SQL|must be one SELECT"),
     ("SELECT 1; SELECT 2", "must be one SELECT"),
     ("SELECT * FROM flights [RANGE 5 MIN", "not closed|not valid"),

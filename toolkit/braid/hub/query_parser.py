@@ -160,9 +160,11 @@ class _Reader:
         )
 
     def _find_tables(self) -> Iterator[tuple[str, exp.Table]]:
-        source = self.tree.args.get("from_")
-        joins = self.tree.args.get("joins") or []
-        tables = [source.this if source else None, *(j.this for j in joins)]
+        if (source := self.tree.args.get("from_")) is None:
+            raise QueryError(
+                "the query has no FROM; it names two streams or more of " + ", ".join(self.schemas)
+            )
+        tables = [source.this, *(j.this for j in self.tree.args.get("joins") or [])]
         seen = set()
         for table in tables:
             if not isinstance(table, exp.Table) or table.args.get("db"):
