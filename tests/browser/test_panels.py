@@ -98,7 +98,7 @@ def test_the_ring_follows_its_controls_and_steps_forwards_and_backwards(
     page.get_by_label("nodes (N)").fill("4")
     page.get_by_label("nodes (N)").press("Tab")
     expect(scale).to_have_text("4 nodes in ring order")
-    expect(note).to_contain_text("Ring, 4 hosts")
+    expect(note).to_contain_text("Ring, 4 nodes")
     page.get_by_label("nodes (N)").fill("1")
     page.get_by_label("nodes (N)").press("Tab")
     expect(scale).to_have_text("1 node in ring order")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Iterable
 from math import ceil
+from typing import Any
 
 import pytest
-from braid import AdaptiveGrid
+from braid import AdaptiveGrid, Coordinated, HotKeys, Ring
 from braid.core import event_jsonl, run_events
 from braid.core.answer_events import TuplesAnswered
 from braid.core.irregular_rows import IrregularRowsWritten
@@ -17,6 +19,8 @@ from braid.core.run_events import (
     BatchQueryResults,
     BatchShed,
     EventsTrimmed,
+    QueryAdded,
+    RunEnded,
     RunStarted,
 )
 from braid.core.trace_rows import TraceWritten
@@ -27,6 +31,8 @@ from braid.papers.slices.run_events import SliceContents
 from braid.papers.theta.mapping import input_load_factor
 from braid.papers.theta.run_events import MappingChanged, MigrationAdvanced, MigrationStarted
 from braid.simulation.simulator import simulate
+from braid_lab.launches import recorded_runs
+from braid_widgets.cockpit import decision_flags
 from braid_widgets.cockpit.decision_flags import FlagCollector
 from braid_widgets.cockpit.page import recorded_page
 from placement_checks import SWING, check_meetings, list_examples
@@ -52,6 +58,51 @@ BOOKKEEPING = {
 SWINGING = [(900, 100)] * 4 + [(50, 900)] * 20
 
 PLACEMENTS = list_examples()
+
+
+WIDE = {
+    "ring": Ring(16, resize=((3, 1), (5, 16))),
+    "grid": AdaptiveGrid(64),
+    "frequent": HotKeys(64),
+    "load": Coordinated(16),
+}
+
+
+def check_flags(events: list[Any], names: Iterable[str]) -> None:
+    """Check the words of all flags of a run, whose streams and queries have these names."""
+    texts = [flag["text"] for flag in recorded_page(events)["annotations"]]
+    for text in texts:
+        assert len(text) <= 220, text
+        assert not re.search(r"tuple|\b1 [a-z]{2,}s\b|[01]\.\d+ fraction|\d+ bytes", text), text
+        _, _, reason = text.partition(": ")
+        assert reason.split()[0] not in names, f"it begins with a capital where it is shown: {text}"
+    assert not any("node" in t for t in texts) or not any(re.search(r"\bhost", t) for t in texts)
+
+
+@pytest.mark.parametrize("name", (*recorded_runs.SETTINGS, *recorded_runs.SHARED, *WIDE))
+def test_flags_are_short_and_of_one_word_for_one_thing(name: str) -> None:
+    if placement := WIDE.get(name):
+        streams = 2 if placement.supports_streams(2) else 3
+        counts = [(c * streams)[:streams] for c in SWING[:8]]
+        windows = (5.0,) * streams
+        events = list(simulate(placement, counts, windows=windows, selectivity=0.1))
+    else:
+        events = recorded_runs.recorded_events(name)
+    added = [e.name for e in events if isinstance(e, QueryAdded)]
+    check_flags(events, {*events[0].streams, *added})
+
+
+def test_flags_of_every_kind_of_event_are_short_and_of_the_same_words() -> None:
+    start = RunStarted(("a", "b", "c"), "", {}, "Ring", {}, 4, 1, None)
+    names = {"a", "b", "c", "q", "trend", "S"}
+    for event in ALL:
+        if type(event) not in BOOKKEEPING and not isinstance(event, (BatchCommitted, RunEnded)):
+            check_flags([start, event, commit(0, (1, 1, 1))], names)
+    texts = [f"decision {'x' * 50}"] * 9
+    assert decision_flags._join_texts("batch 1: ", texts) == (
+        f"batch 1: {'; '.join(texts[:3])}; and 6 more"
+    )
+    assert len(decision_flags._join_texts("batch 1: ", ["x" * 900, "y"])) == 220
 
 
 @pytest.mark.parametrize("placement", PLACEMENTS.values(), ids=list(PLACEMENTS))
@@ -99,7 +150,7 @@ def test_a_mapping_tells_its_loads_and_what_its_migration_pays():
     assert text.startswith(f"batch {change.batch + 1}: {grids}: ")
     old, new = input_load_factor(r, s, n, m), input_load_factor(r, s, k, j)
     assert f"a host then holds {new:,.0f} rows instead of {old:,.0f} ({new / old - 1:+.0%})" in text
-    assert f"{moved.tuples_to_copy:,} rows move while the join goes on" in text
+    assert f"{moved.tuples_to_copy:,} rows to move" in text
     # A batch sends each tuple of r to m hosts, each of s to n: this is the saving.
     spared = 900 * (m - j) + 100 * (n - k)
     assert spared > 0 and f"it pays back after {ceil(moved.tuples_to_copy / spared)} batch" in text
@@ -113,7 +164,7 @@ def test_a_migration_that_pays_nothing_back_does_not_say_that_it_does():
     assert "pays" in moved.describe_decision(
         moment._replace(previous_commit=commit(3, received=(0, 900)))
     )
-    assert moved.describe_decision(moment) == "70 rows move while the join goes on, 5 are discarded"
+    assert moved.describe_decision(moment) == "70 rows to move, 5 to discard"
 
 
 def commit(batch, received=(1, 1), executor="spark", why=""):

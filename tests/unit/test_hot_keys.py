@@ -276,7 +276,7 @@ def test_an_event_says_which_values_are_hot_on_which_hosts() -> None:
     assert (
         first.text.startswith("1 frequent value shared out, the first (") and "hosts" in first.text
     )
-    assert "times the mean work" in first.text and first.text.endswith("tuples are to move")
+    assert "times the mean work" in first.text and first.text.endswith("rows to move")
     (*_, last) = (
         d
         for d in collect_decisions(simulate_turns([7, None, None, None], 32))

@@ -30,13 +30,13 @@ class ClockJumped(Event):
     support: int
 
     def describe_decision(self, moment: EventContext) -> str:
-        tuples = f"{self.support} tuple{'s' if self.support > 1 else ''}"
+        rows = f"{self.support:,} row{'s' if self.support > 1 else ''}"
         if self.before is None:
             return (
                 f"the clock of {self.stream} begins at {format_instant(self.after)}, by "
-                f"{tuples} alone"
+                f"{rows} alone"
             )
         return (
             f"the clock of {self.stream} jumps from {format_instant(self.before)} to "
-            f"{format_instant(self.after)}, where {tuples} are"
+            f"{format_instant(self.after)}, by {rows}"
         )

@@ -160,9 +160,9 @@ def simulate_alternative(
 
 def _add_windows_of_queries(start: RunStarted, events: Iterable[Any]) -> RunStarted:
     """Return the start of a run with, if it is shared, the longest window of each stream."""
-    asked = [e.windows for e in events if isinstance(e, QueryAdded)]
-    bounded = [a for a in start.streams if asked and all(a in windows for windows in asked)]
-    longest = {a: f"{max(windows[a] for windows in asked)} microseconds" for a in bounded}
+    spans = [e.windows for e in events if isinstance(e, QueryAdded)]
+    bounded = [a for a in start.streams if spans and all(a in windows for windows in spans)]
+    longest = {a: f"{max(windows[a] for windows in spans)} microseconds" for a in bounded}
     return replace(start, windows=longest or start.windows)
 
 

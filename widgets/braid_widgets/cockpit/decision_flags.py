@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypedDict
 
+from braid.core.plan_sentences import format_count
 from braid.core.run_events import (
     BatchCommitted,
     EventContext,
@@ -23,6 +25,9 @@ from braid.papers.slices.run_events import ChainChanged
 from braid.papers.theta.run_events import MappingChanged, MigrationEnded, MigrationStarted
 
 from braid_widgets.base.run_view import HISTORY
+
+LONGEST = 220
+"""Most characters of a flag's sentence."""
 
 
 class Annotation(TypedDict):
@@ -97,7 +102,7 @@ class FlagCollector:
                 "batch": batch + 1,
                 "end": None,
                 "short": short,
-                "text": f"batch {batch + 1:,}: {'; '.join(d.text for d in decided)}",
+                "text": _join_texts(f"batch {batch + 1:,}: ", [d.text for d in decided]),
                 "kind": kind,
                 "rows": sum(e.tuples_to_copy for e in started),
                 "lost": [e.host for e in happened if isinstance(e, HostLost)],
@@ -130,6 +135,15 @@ class FlagCollector:
         return "change", _shorten(f"budget {amount}")
 
 
+def _join_texts(head: str, texts: Sequence[str]) -> str:
+    """Return a sentence of at most ``LONGEST`` characters; the last texts are only counted."""
+    for n in range(len(texts), 0, -1):
+        rest = "; ".join([*texts[:n], *[f"and {len(texts) - n} more"] * (n < len(texts))])
+        if len(head + rest) <= LONGEST:
+            return head + rest
+    return f"{(head + texts[0])[: LONGEST - 1]}…"
+
+
 def _choose_label(labels: list[tuple[str, str]]) -> tuple[str, str]:
     """Return the kind and label of a batch: of its first fault, else change, else query."""
     faults, changes = ([one for one in labels if one[0] == kind] for kind in ("fault", "change"))
@@ -145,11 +159,11 @@ def _make_label(event: Any) -> tuple[str, str] | None:
             (n, m), (k, j) = event.previous_mapping, event.mapping
             return "change", f"{n}×{m} → {k}×{j}"
         case RingResized():
-            return "change", _shorten(f"{event.nodes} nodes")
+            return "change", format_count(event.nodes, "node")
         case MasterSwitched():
             return "change", "new master"
         case ChainChanged():
-            return "change", f"{len(event.slice_ends)} slices"
+            return "change", format_count(len(event.slice_ends), "slice")
         case QueryAdded() | hub.QuerySubmitted():
             return "query", _shorten(f"+ {event.name}")
         case QueryRemoved() | hub.QueryEnded():

@@ -317,6 +317,7 @@ def run_note(scene: RunView) -> str:
     if start is None:
         return ""
     hosts = scene.points[-1].hosts if scene.points else start.hosts
+    host = "node" if start.placement in ("QueryHub", "Ring") else "host"
     windows = ", ".join(f"{a} {w}" for a, w in start.windows.items()) or "full history"
     if _is_hub(scene):
         windows = "windows of each query"
@@ -327,7 +328,7 @@ def run_note(scene: RunView) -> str:
     since = scene.first_retained_batch + 1
     ends = (scene.end.outcome, scene.end.error) if scene.end else ()
     parts = (
-        f"{start.placement}, {format_count(hosts, 'node' if _is_hub(scene) else 'host')}",
+        f"{start.placement}, {format_count(hosts, host)}",
         start.condition,
         windows,
         MODELLED if scene.is_modelled else "measured",

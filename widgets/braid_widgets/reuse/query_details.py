@@ -61,6 +61,7 @@ def _describe_operators(run: Any, first: int) -> Iterator[str]:
             f"σ{read}" if isinstance(read, int) else f"{read} from {plan.source_node(read)}"
             for read in operator.inputs
         ]
-        yield f"σ{id} at {operator.node}: {joins}, {shared}, {results[id]:,} results so far"
+        counted = plan_sentences.format_count(results[id], "result")
+        yield f"σ{id} at {operator.node}: {joins}, {shared}, {counted} so far"
         yield f"  reads {', '.join(reads)}"
         yield f"  holds {format_held_blocks(run.operator_blocks(id))}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from logging import INFO
 from typing import NamedTuple
 
+from braid.core.plan_sentences import format_count
 from braid.core.run_events import Event, EventContext
 
 
@@ -42,9 +43,8 @@ class SegmentPlaced(Event):
 
     def describe_decision(self, moment: EventContext) -> str:
         how = "as was chosen ahead" if self.is_planned else "chosen now"
-        copied = (
-            f", {self.copied_tuples:,} tuples had to be copied there" if self.copied_tuples else ""
-        )
+        rows = format_count(self.copied_tuples, "row")
+        copied = f", {rows} copied there" if self.copied_tuples else ""
         lasts = f"{self.batches} batch{'es' if self.batches > 1 else ''}"
         name = moment.streams[self.master_stream]
         return f"master {name}: its segment of {lasts} goes to host {self.host}, {how}{copied}"
@@ -71,8 +71,8 @@ class MasterSwitched(Event):
         old, new = (moment.streams[s] for s in (self.previous_master, self.master))
         before, after = self.costs
         return (
-            f"{new} becomes master in place of {old}: {before:,.0f} to {after:,.0f} tuples of "
-            "overhead a batch (Eq. 2)"
+            f"master {new} takes the place of {old}, as rows of overhead a batch (Eq. 2) go from "
+            f"{before:,.0f} to {after:,.0f}"
         )
 
 
@@ -93,10 +93,11 @@ class SegmentLengthTuned(Event):
     sampled_cost: float
 
     def describe_decision(self, moment: EventContext) -> str:
+        lasts = f"{self.batches} batch{'es' if self.batches > 1 else ''}"
         return (
-            f"segments of {self.batches} batches in place of {self.previous_batches}: with "
+            f"segments of {lasts} in place of {self.previous_batches}: with "
             f"{self.previous_batches} the busiest "
-            f"host had a load of {self.sampled_cost:,.3g} a tuple"
+            f"host had a load of {self.sampled_cost:,.3g} a row"
         )
 
 
@@ -117,12 +118,12 @@ class PathChosen(Event):
     def describe_decision(self, moment: EventContext) -> str:
         best, *others = self.join_orders
         name, visited = moment.streams[self.stream], _format_join_order(best, moment.streams)
-        sent = f"{best.estimated_overhead:,.3g} tuples sent for one of {name}"
+        sent = f"{best.estimated_overhead:,.3g} sent for each"
         if not others:
-            return f"tuples of {name} visit {visited}: {sent}"
+            return f"rows of {name} visit {visited}: {sent}"
         next_best = min(others, key=lambda order: order.estimated_overhead)
         return (
-            f"tuples of {name} visit {visited}: {sent}, by way of "
+            f"rows of {name} visit {visited}: {sent}, by way of "
             f"{_format_join_order(next_best, moment.streams)} {next_best.estimated_overhead:,.3g}"
         )
 

@@ -48,14 +48,14 @@ class SpreadChanged(Event):
 
     def describe_decision(self, moment: EventContext) -> str:
         load = f"the busiest host had {self.before:.2f} times the mean work, now {self.after:.2f}"
-        moves = f"{self.tuples_to_move:,} tuples are to move"
+        moves = f"{format_count(self.tuples_to_move, 'row')} to move"
         if not self.spread:
             return f"no value is frequent any more: {load}; {moves}"
         first = self.spread[0]
         if copied := [value for value in self.spread if value.copied_streams]:
             of = ", ".join(sorted({name for value in copied for name in value.copied_streams}))
-            moves += f"; all hosts of {format_count(len(copied), 'value')} store the tuples of {of}"
+            moves += f"; all hosts of {format_count(len(copied), 'value')} store the rows of {of}"
         return (
             f"{format_count(len(self.spread), 'frequent value')} shared out, the first "
-            f"({first.share:.1%} of the tuples) on {format_hosts(first.hosts)}: {load}; {moves}"
+            f"({first.share:.1%} of the rows) on {format_hosts(first.hosts)}: {load}; {moves}"
         )

@@ -47,5 +47,5 @@ class SharesChosen(Event):
         before = " x ".join(map(str, self.previous_shares))
         return (
             f"shares by equality {parts}, in place of {before}: {self.previous_copies:.2f} to "
-            f"{self.copies:.2f} hosts receive a tuple"
+            f"{self.copies:.2f} hosts receive a row"
         )

@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from logging import INFO
 
 from braid.core.plan import ReplicaCopy
-from braid.core.plan_sentences import format_hosts
+from braid.core.plan_sentences import format_count
 from braid.core.run_events import Event, EventContext
 from braid.util.durations import format_duration
+
+_LISTED = 8
+"""Most nodes that a sentence lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ class SliceTableChanged(Event):
             self.slice_lengths[0] if self.slice_lengths else None,
         )
         cut = (
-            f"of {self.slice_bound_tuples:,} tuples"
+            f"of {format_count(self.slice_bound_tuples, 'row')}"
             if self.slice_bound_tuples is not None
             else "of full history"
         )
@@ -44,7 +47,10 @@ class SliceTableChanged(Event):
                 if len(set(self.slice_lengths)) == 1
                 else "of unequal lengths"
             )
-        return f"{name} is cut in {len(self.nodes)} slices {cut} on {format_hosts(self.nodes)}"
+        slices = format_count(len(self.nodes), "slice")
+        nodes = ", ".join(map(str, self.nodes[:_LISTED])) + ", …" * (len(self.nodes) > _LISTED)
+        on = f"on node{'s' * (len(self.nodes) > 1)} {nodes}"
+        return f"the rows of {name} are in {slices} {cut}, {on}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +69,7 @@ class HeadMoved(Event):
 
     def describe_decision(self, moment: EventContext) -> str:
         name = moment.streams[self.stream]
-        return (
-            f"new tuples of {name} go to host {self.host}, no longer to host {self.previous_host}"
-        )
+        return f"new rows of {name} go to node {self.host}, no longer to node {self.previous_host}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +103,8 @@ class StateRelocated(Event):
     def describe_decision(self, moment: EventContext) -> str:
         if self.reason == "aged":
             return ""
-        return f"{self.moved_tuples:,} tuples of {moment.streams[self.stream]} move ({self.reason})"
+        rows = format_count(self.moved_tuples, "row")
+        return f"{rows} of {moment.streams[self.stream]} to move ({self.reason})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +126,6 @@ class RingResized(Event):
     def describe_decision(self, moment: EventContext) -> str:
         why = "as was scheduled" if self.reason == "scheduled" else f"for its {self.reason}"
         return (
-            f"the ring goes from {self.previous_nodes} to {self.nodes} nodes {why}, "
-            f"{self.relocation} relocation"
+            f"the ring goes from {self.previous_nodes} to {format_count(self.nodes, 'node')} "
+            f"{why}, {self.relocation} relocation"
         )

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from logging import INFO, WARNING
 from typing import Any, NamedTuple
 
+from braid.core.plan_sentences import format_count
 from braid.core.run_events import Event, EventContext
 from braid.core.stream_clocks import IrregularCounts
 from braid.util.batch_numbers import display_batch
+from braid.util.machine import format_bytes
 
 
 class OperatorMetrics(NamedTuple):
@@ -55,7 +57,7 @@ class HubStarted(Event):
     """The settings of a hub.
 
     ``network`` is plain data (``Network.to_dict``); ``stream_nodes`` has the source node of each
-    stream.
+    stream; ``interval_seconds`` are at least from batch to batch, if they are set.
     """
 
     level = INFO
@@ -66,6 +68,7 @@ class HubStarted(Event):
     network: Mapping[str, Any]
     stream_nodes: Mapping[str, str]
     backfill_microseconds: int
+    interval_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,8 @@ class QuerySubmitted(Event):
 
     def describe_decision(self, moment: EventContext) -> str:
         """Return how the query is answered."""
-        return f"{self.name} is asked at {self.sink}: {self.reuse_kind}, operator {self.operator}"
+        how = f"{self.reuse_kind}, operator {self.operator}"
+        return f"query {self.name} is asked at {self.sink}: {how}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +112,7 @@ class QueryEnded(Event):
 
     def describe_decision(self, moment: EventContext) -> str:
         """Return why the query ends."""
-        return f"{self.name} ends: {self.reason}"
+        return f"query {self.name} ends: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +139,7 @@ class OperatorBuilt(Event):
 
     def describe_decision(self, moment: EventContext) -> str:
         """Return where the operator is built, and from how much history."""
-        history = f"{self.backfill[0]:,} tuples of history"
+        history = f"{format_count(self.backfill[0], 'row')} of history"
         return f"operator {self.operator} is built at {self.node}, of {history}"
 
 
@@ -154,7 +158,7 @@ class OperatorMoved(Event):
     def describe_decision(self, moment: EventContext) -> str:
         """Return where the operator moves, and the size of its state."""
         way = f"from {self.source_node} to {self.target_node}"
-        return f"operator {self.operator} moves {way}: {self.moved_bytes:,} bytes of state"
+        return f"operator {self.operator} moves {way}: {format_bytes(self.moved_bytes)} of state"
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +186,7 @@ class NodeFailed(Event):
 
     def describe_decision(self, moment: EventContext) -> str:
         """Return which node fails."""
-        return f"{self.node} fails"
+        return f"node {self.node} fails"
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +200,7 @@ class NodeRestored(Event):
 
     def describe_decision(self, moment: EventContext) -> str:
         """Return which node is restored."""
-        return f"{self.node} is up again"
+        return f"node {self.node} is up again"
 
 
 @dataclass(frozen=True, slots=True)

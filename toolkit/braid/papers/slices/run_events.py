@@ -40,7 +40,8 @@ class ChainChanged(Event):
         why = {"memory": "least state", "cpu": "least work"}.get(self.reason, self.reason)
         shared = [stretch.end_age for stretch in self.host_age_ranges[:-1]]
         verb = "are split between hosts" if shared else "end"
-        ends = ", ".join(map(format_duration, shared or self.slice_ends))
+        texts = [*map(format_duration, shared or self.slice_ends)]
+        ends = ", ".join(texts if len(texts) <= 4 else [*texts[:2], "…", texts[-1]])
         return f"slices of {moment.streams[self.stream]} {verb} at {ends} ({why})"
 
 

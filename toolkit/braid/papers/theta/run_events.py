@@ -8,6 +8,7 @@ from math import ceil
 from typing import NamedTuple
 
 from braid.core.plan import ReplicaCopy
+from braid.core.plan_sentences import format_count
 from braid.core.run_events import Event, EventContext
 from braid.papers.theta.mapping import input_load_factor
 
@@ -54,8 +55,8 @@ class MappingChanged(Event):
         sizes = " and ".join(f"{x:,} of {a}" for a, x in zip(moment.streams, (r, s), strict=False))
         saved = f" ({new / old - 1:+.0%})" if old else ""
         return (
-            f"the grid goes {change}, as there are {sizes}: a host then holds {new:,.0f} rows "
-            f"instead of {old:,.0f}{saved}"
+            f"the grid goes {change}, as there are {sizes}: a host then holds "
+            f"{format_count(round(new), 'row')} instead of {old:,.0f}{saved}"
         )
 
 
@@ -76,8 +77,8 @@ class MigrationStarted(Event):
 
     def describe_decision(self, moment: EventContext) -> str:
         moves = (
-            f"{self.tuples_to_copy:,} rows move while the join goes on, "
-            f"{self.discarded_tuples:,} are discarded"
+            f"{format_count(self.tuples_to_copy, 'row')} to move, "
+            f"{self.discarded_tuples:,} to discard"
         )
         changed = [
             e
