@@ -20,6 +20,7 @@ from braid_lab.common.recordings import write_events
 from braid_lab.launches import recorded_runs
 from braid_lab.theta.compared_operators import RIVALS, competitor_name
 from braid_lab.workloads.dashboards import DASHBOARDS
+from unit.scripted import judge_pace
 
 PICTURE = Path(__file__).parents[2] / "docs" / "fluct.webp"
 
@@ -75,6 +76,7 @@ def test_a_recording_has_today_s_settings_and_key_space(name: str, events: list[
     assert recorded(start) == now
     assert (start.hosts, start.key_space_size) == (now.hosts, now.key_space_size)
     assert start.planned_batches == chosen["batches"] and events[-1].outcome == "completed"
+    assert start.interval_seconds == (chosen["pace"] or None)
 
 
 @pytest.mark.parametrize(
@@ -86,6 +88,8 @@ def test_a_recorded_shared_run_has_today_s_settings_queries_and_slices(
     events, chosen = recorded_runs.recorded_events(name), recorded_runs.SHARED[name]
     assert (events[0].hosts, events[0].planned_batches) == (chosen["hosts"], chosen["batches"])
     assert events[-1].outcome == "completed" and len(events) > chosen["batches"]
+    assert events[0].interval_seconds == chosen["pace"] > 0
+    assert judge_pace(events)["word"] == "keeps up"
     added = {e.name: tuple(e.windows.values()) for e in events if isinstance(e, QueryAdded)}
     assert added == {q.name: q.windows for q in queries}
     chains = {e.stream: e.slice_ends for e in events if isinstance(e, ChainChanged)}

@@ -51,9 +51,9 @@ def test_it_changes_only_after_three_batches_that_ask_for_it() -> None:
     assert judge_pace(timed(0.2, 0.2, 0.2, 3.0))["word"] == "keeps up", "one slow batch is nothing"
 
 
-def test_without_an_interval_there_is_no_clock() -> None:
-    assert judge_pace(timed(0.5, interval=None))["word"] == "no clock"
-    assert judge_pace([])["word"] == "no clock" == judge_pace(timed())["word"]
+def test_without_an_interval_there_is_no_verdict() -> None:
+    assert judge_pace(timed(0.5, interval=None))["word"] == ""
+    assert judge_pace([])["word"] == "" == judge_pace(timed())["word"]
 
 
 def test_each_frame_has_the_verdict_after_its_batch() -> None:

@@ -205,6 +205,7 @@ def test_the_page_of_a_running_hub_changes_its_queries_operators_and_nodes(
     page = screen.page
     last = page["frames"][-1]
     assert page["state"] == "ended" and set(last["state_map"]) == {"hub"}
+    assert last["verdict"]["figure"].endswith(" of 0.2 s a batch")
     flows = [flow for e in batches(run.events()) for flow in e.flows]
     received = sum(flow.rows for flow in flows if flow.consumer in ("q1", "q2"))
     assert f"{received:,}" in last["key_figures"]["value"]

@@ -56,7 +56,7 @@ def test_a_modelled_run_shows_no_rates_and_every_title_says_so():
     page = recorded_page(events)
     assert [track["unit"] for track in page["timeline"]["tracks"]] == ["rows", "rows"]
     assert "modelled" in page["note"] and page["state"] == "modelled"
-    assert page["frames"][1]["verdict"]["word"] == "no clock"
+    assert page["frames"][1]["verdict"]["word"] == ""
     assert "modelled" in progress_line.progress_line(fold_events(events))
 
 

@@ -48,7 +48,7 @@ class HubRun(HubBatchLoop):
         pace: float = 0.0,
         give: Give | None = None,
     ) -> None:
-        super().__init__(store, pace, QueryRegistry(store, reader, settings))
+        super().__init__(store, pace, QueryRegistry(store, reader, settings, pace))
         self.settings = settings
         answers = BatchAnswers(self._registry)
         self._sink = None if give is None else BatchSink(give, store, answers.read_batch)

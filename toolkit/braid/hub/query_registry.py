@@ -66,8 +66,10 @@ class QueryRegistry:
     Callers must not use it concurrently.
     """
 
-    def __init__(self, store: RunStore, reader: StreamReader, settings: HubSettings) -> None:
-        """Open the hub in a store, or create it."""
+    def __init__(
+        self, store: RunStore, reader: StreamReader, settings: HubSettings, pace: float = 0.0
+    ) -> None:
+        """Open the hub in a store, or create it, with ``pace`` seconds from batch to batch."""
         self.path, self.reader, self.settings = store.path, reader, settings
         self.log = HubLog(store)
         self.query_reader = QueryReader(reader, settings.network is None)
@@ -78,16 +80,16 @@ class QueryRegistry:
         state = self.log.open_log()
         self.ledger = state or HubState(deployment=Deployment(dict(settings.stream_nodes)))
         if state is None:
-            self.commit_change(self.ledger, [self._make_start_event()])
+            self.commit_change(self.ledger, [self._make_start_event(pace or None)])
         else:
             self.works.open_operators(state, self.log.store.check_driver)
             self.log.remove_unnamed_files()
 
-    def _make_start_event(self) -> HubStarted:
+    def _make_start_event(self, interval: float | None) -> HubStarted:
         s = self.settings
         network = (s.network or ONE_SITE).to_dict()
         streams = tuple(self.reader.schemas)
-        return HubStarted(streams, s.time, s.reuse, network, s.stream_nodes, s.history)
+        return HubStarted(streams, s.time, s.reuse, network, s.stream_nodes, s.history, interval)
 
     @property
     def current_deployment(self) -> Deployment:

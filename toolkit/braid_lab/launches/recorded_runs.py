@@ -51,9 +51,9 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
 
 SHARED: Mapping[str, Mapping[str, Any]] = {
     "slices": dict(
-        source="arrivals", chain="memory", rate=20.0, join=0.05, batches=40, pace=0.0, hosts=1
+        source="arrivals", chain="memory", rate=20.0, join=0.05, batches=40, pace=1.0, hosts=1
     ),
-    "shared_ring": dict(month=2, days=3, batches=18, hosts=4),
+    "shared_ring": dict(month=2, days=3, batches=18, hosts=4, pace=1.0),
 }
 """By name, the settings of shared joins.
 
@@ -108,9 +108,9 @@ def start_recorded_run(name: str) -> JoinRun | SharedRun:
         return live_runs.start_chain_from_controls({**SHARED[name], "queries": ASKED}, C_SYS, 0)
     if name == "shared_ring":
         chosen = dict(SHARED[name])
-        hosts = chosen.pop("hosts")
+        hosts, pace = chosen.pop("hosts"), chosen.pop("pace")
         return live_runs.start_shared_ring(
-            flight_dashboards(session(), ("a", "d", "w"), **chosen), hosts
+            flight_dashboards(session(), ("a", "d", "w"), **chosen), hosts, pace
         )
     return live_runs.start_theta(SETTINGS[name])
 

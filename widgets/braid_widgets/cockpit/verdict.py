@@ -21,7 +21,7 @@ NEAR = 0.8
 class Verdict(TypedDict):
     """A verdict.
 
-    - ``word``: "keeps up", "close to its limit", "falls behind" or "no clock".
+    - ``word``: "keeps up", "close to its limit", "falls behind", or empty without an interval.
     - ``figure``: the share of the interval that a batch takes, in words.
     - ``tone``: "good", "near", "bad" or "none", which selects the color.
     """
@@ -31,11 +31,7 @@ class Verdict(TypedDict):
     tone: str
 
 
-_NO_CLOCK: Verdict = {
-    "word": "no clock",
-    "figure": "no interval is set",
-    "tone": "none",
-}
+_NO_VERDICT: Verdict = {"word": "", "figure": "", "tone": "none"}
 _WORDS = {"good": "keeps up", "near": "close to its limit", "bad": "falls behind"}
 
 
@@ -83,7 +79,7 @@ class VerdictTracker:
     def verdict(self) -> Verdict:
         """Return the verdict after the events so far."""
         if self._interval is None or not self._spent:
-            return _NO_CLOCK
+            return _NO_VERDICT
         return {
             "word": _WORDS[self._tone],
             "figure": f"{self.used_share:.0%} of {self._interval:g} s a batch",

@@ -59,7 +59,10 @@ class HubTranslator:
         self._streams = event.streams
         nodes = max(1, len(self._names))
         settings = {"reuse": event.reuse_level}
-        return RunStarted(event.streams, "", {}, "QueryHub", settings, nodes, 1, None)
+        name, pace = "QueryHub", event.interval_seconds
+        return RunStarted(
+            event.streams, "", {}, name, settings, nodes, 1, None, interval_seconds=pace
+        )
 
     def _make_commit(self, event: HubBatchCommitted) -> BatchCommitted:
         self._totals.update(event.received_tuples)

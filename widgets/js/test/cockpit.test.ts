@@ -10,7 +10,7 @@ import { answerOf } from "../src/cockpit/waits.ts";
 function frame(batch: number, top = 1): BatchFrame {
   const grid = { scale_max: top, rows: [top, 1], across: 0 } as unknown as GridFrame;
   const facts = { name: [], value: [], tooltip: [] };
-  const verdict = { word: "no clock", figure: "", tone: "none" };
+  const verdict = { word: "", figure: "", tone: "none" };
   const none = { step: [], text: [], reached: [], rows_in: [], rows_out: [], seconds: [] };
   const flow = { rows_in: 0, candidates: 0, results: 0, access: "", seconds: null, parts: none };
   const title = `batch ${batch}`;

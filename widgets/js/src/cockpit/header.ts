@@ -39,7 +39,7 @@ export function makeHeader(box: HTMLElement) {
     const { word, figure: share, tone } = frame.verdict;
     const verdict = figure(word, share, "braid-verdict");
     verdict.dataset.tone = tone;
-    box.append(verdict, facts);
+    box.append(word ? verdict : "", facts);
     showFigures(facts, frame);
   };
   return { show, close: () => clearInterval(clock) };
