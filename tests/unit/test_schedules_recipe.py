@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from configparser import ConfigParser
 from pathlib import Path
 from runpy import run_path
@@ -137,11 +138,13 @@ def test_the_model_of_dbt_returns_the_unpaid_orders_and_its_test_counts_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     files = dict(re.findall(r'title="(\S+)" \}\n(.*?)^```$', PAGE.read_text(), re.M | re.S))
     exec(compile(files["models/unpaid_orders.py"], "unpaid_orders.py", "exec"), names := {})
     model = names["model"]
     check = files["tests/few_unpaid.sql"].replace("{{ ref('unpaid_orders') }}", "unpaid_orders")
-    for unpaid in (2, 9):
+    for unpaid in (0, 2, 9):
         write_data(tmp_path, unpaid)
         session = duckdb.connect()
         for name in ("orders", "payments"):
@@ -151,6 +154,7 @@ def test_the_model_of_dbt_returns_the_unpaid_orders_and_its_test_counts_them(
         assert sorted(found["id"].to_pylist()) == [*range(40 - unpaid, 40)]
         session.register("unpaid_orders", found)
         assert session.execute(check).fetchall() == ([(9,)] if unpaid == 9 else [])
+        assert not list((tmp_path / "temporary").iterdir()), "the folder of the run is gone"
 
 
 def test_all_schedules_run_the_same_command_at_the_same_time() -> None:
