@@ -38,6 +38,8 @@ def has_pandas() -> bool:
     """Return whether pandas is installed."""
     try:
         import pandas  # noqa: F401
-    except ModuleNotFoundError:
+    except ModuleNotFoundError as error:
+        if error.name != "pandas":  # pandas is installed, and lacks what it needs
+            raise
         return False
     return True
