@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import braid
 import pyarrow.parquet as pq
 import pytest
 from braid.cli import main
+from braid.errors import DamagedRunError
+from braid.hub import kept_hub_tuples
 from braid.hub.hub import QueryHub
 from braid.hub.hub_state import HubState
 from braid.result_explanation import Why
@@ -100,3 +103,30 @@ def test_a_hub_answers_by_command_and_handle_and_refuses_what_it_cannot(
         braid.why(tmp_path / "run", {"f": "true"})
     with pytest.raises(ValueError, match="there is no stream 'x'; the run joins flights, check"):
         braid.why(tmp_path / "run", {"x": "true"}, query="pairs")
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_files_that_a_hub_removes_meanwhile_are_read_from_its_next_state(
+    goes_on: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A missing file is damage only if the hub has made no batch since."""
+    hub = SteppedHub(make_folder(tmp_path, *SIDES), make_hub_tables(3))
+    hub.submit(PAIRS, "pairs")
+    hub.step()
+    read_files, read_states = kept_hub_tuples.read_kept_tuples, list[int]()
+
+    def lose_first(store: Any, settings: Any, state: Any) -> Any:
+        read_states.append(state.epoch)
+        if len(read_states) > 1:
+            return read_files(store, settings, state)
+        if goes_on:
+            hub.step()
+        raise DamagedRunError("a file is missing")
+
+    monkeypatch.setattr(kept_hub_tuples, "read_kept_tuples", lose_first)
+    if not goes_on:
+        with pytest.raises(DamagedRunError, match="a file is missing"):
+            braid.why(tmp_path, EVERY, query="pairs")
+        return
+    assert braid.why(tmp_path, EVERY, query="pairs").pairs
+    assert read_states == [0, 1]

@@ -27,12 +27,11 @@ from braid.core.stream_clocks import find_least_time
 from braid.hub.arrow_backend import ArrowStreamReader
 from braid.hub.hub_backend import TickRange
 from braid.hub.hub_state import HubState, RegisteredQuery
-from braid.hub.kept_hub_tuples import BATCH, StoredSparkReader, read_kept_tuples
+from braid.hub.kept_hub_tuples import BATCH, StoredSparkReader, read_last_state
 from braid.hub.query_answers import compose_answer
 from braid.hub.query_parser import StreamQuery, parse_stream_query
 from braid.papers.reuse.hub_events import HubBatchCommitted
 from braid.papers.reuse.query_definition import ASOF, UNBOUNDED
-from braid.storage.hub_files import read_last_hub_state
 from braid.storage.run_store import RunStore, open_store
 
 _EXAMPLES = 5  # differing rows that a report shows
@@ -94,10 +93,9 @@ def check_hub_answers(path: str | Path) -> QueryReports:
 def open_stored_hub(store: RunStore, settings: dict[str, Any]) -> StoredHub:
     """Return a hub with the state of its last commit.
 
-    Its reader has no streams that do not end and of which it keeps no tuple.
+    Its reader leaves out streams that do not end and have no kept tuple.
     """
-    state = HubState.from_json(read_last_hub_state(store))
-    static, recent = settings["last_batches"], read_kept_tuples(store, settings, state)
+    static, (state, recent) = settings["last_batches"], read_last_state(store, settings)
     fields = {s: [*store.input.stream_schema(s)] for s in static}
     fields |= {s: [f for f in rows.schema if f.name != BATCH] for s, rows in recent.items()}
     schemas = {s: pa.schema(fields[s]) for s in settings["hub"] if s in fields}

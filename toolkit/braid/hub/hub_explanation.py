@@ -264,7 +264,7 @@ class HubPairSearch(PairSearch):
 
         Of tuples that are only in results, the columns that the condition reads may be gone.
         """
-        reason = "it reads a tuple of which only the columns in results are kept"
+        reason = "it reads a tuple that is kept only in results, with their columns"
         streams = {part.text: part.streams for part in self.parts.parts}
         for pair in super().list_pair_facts():
             gone = {fact.alias for fact in pair.tuples if fact.batch is None}

@@ -10,13 +10,13 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 
-from braid.errors import QueryError
+from braid.errors import DamagedRunError, QueryError
 from braid.hub.arrow_backend import ArrowStreamReader
 from braid.hub.hub_state import HubState
 from braid.papers.reuse.query_definition import Column
 from braid.storage import durable_files
 from braid.storage.block_files import read_parquet
-from braid.storage.hub_files import HISTORY
+from braid.storage.hub_files import HISTORY, read_last_hub_state
 from braid.storage.run_store import RunStore
 
 BATCH = "__batch"
@@ -33,12 +33,30 @@ class StoredSparkReader(ArrowStreamReader):
         raise QueryError("only Spark evaluates a filter of the query as Spark does")
 
 
+def read_last_state(
+    store: RunStore, settings: Mapping[str, Any]
+) -> tuple[HubState, dict[str, pa.Table]]:
+    """Return the last state of a hub, which another process may be changing, and kept tuples.
+
+    Raises DamagedRunError.
+    """
+    while True:
+        body = read_last_hub_state(store)
+        state = HubState.from_json(body)
+        try:
+            return state, read_kept_tuples(store, settings, state)
+        except (DamagedRunError, FileNotFoundError):
+            if read_last_hub_state(store) == body:
+                raise
+            # The hub has committed meanwhile, and has removed a file that this state names.
+
+
 def read_kept_tuples(
     store: RunStore, settings: Mapping[str, Any], ledger: HubState
 ) -> dict[str, pa.Table]:
     """Return the kept tuples of each stream that does not end, each with its batch.
 
-    Streams of which none is kept are left out. Raises DamagedRunError.
+    Streams without a kept tuple are left out. Raises DamagedRunError.
     """
     endless = [stream for stream in settings["hub"] if stream not in settings["last_batches"]]
     if not endless:
