@@ -172,7 +172,7 @@ export abstract class CanvasMap<Frame extends Held> {
     return row;
   }
 
-  /** Paints dots on a line, of which each moves to the place of the next while the batch goes on. */
+  /** Paints dots on a line. Each moves to the place of the next while the batch goes on. */
   protected paintBeads(line: Point[], colour: Colour): void {
     const apart = 46;
     for (const [shade, width] of [
