@@ -198,6 +198,8 @@ def test_late_untimed_and_early_tuples_of_a_hub_are_rows(
         timedelta(seconds=40), timedelta(seconds=70)
     ]  # fmt: skip
     assert {r["stream"] for r in rows} == {"f"} and all(r["row"]["c"] is None for r in rows)
+    reordered = QueryHub({"c": table(C), "f": table(f)}, "ts", lateness={"f": "10 seconds"})
+    assert reordered.start(tmp_path, "batch").late().to_pylist() == rows
     (damaged, _) = sorted((tmp_path / "late").iterdir())
     faults, _ = check_run(tmp_path)
     assert not faults

@@ -194,7 +194,7 @@ class QueryHub:
                 settings = self._prepare_folder(store, described, batches, cut)
                 numbered = {f"q{n}": sql for n, sql in enumerate(queries, 1)}
                 named = queries if isinstance(queries, Mapping) else numbered
-                reader = self._make_reader(store, settings["batches"], settings["last_batches"])
+                reader = self._make_reader(store, settings)
                 return self._open_run(store, reader, trigger, named, pace, give)
         except BaseException:
             store.release_run()
@@ -325,17 +325,18 @@ class QueryHub:
         for stream, frame in self._static_streams().items():
             input_fingerprints.check_frame(stream, frame, store, stored, "")
 
-    def _make_reader(
-        self, store: RunStore, batches: int | None, last_batches: Mapping[str, int]
-    ) -> StreamReader:
+    def _make_reader(self, store: RunStore, settings: Mapping[str, Any]) -> StreamReader:
+        """Return the reader of the streams, in the order in which stored files number them."""
+        batches, last_batches = settings["batches"], settings["last_batches"]
         if self.tables:
             assert batches is not None
             store.input.check_files(0, deep=True)
-            plain = {s: pa.schema(list(store.input.stream_schema(s))) for s in self.streams}
+            plain = {s: pa.schema(list(store.input.stream_schema(s))) for s in settings["at"]}
             return ArrowStreamReader(plain, self.time, store.input, batches, last_batches)
         from braid.hub.spark_backend import SparkStreamReader
 
-        frames = dict(self._source.open_streams(store))
+        opened = self._source.open_streams(store)
+        frames = {stream: opened[stream] for stream in settings["at"]}
         return SparkStreamReader(frames, self.time, batches, last_batches)
 
 
