@@ -160,6 +160,12 @@ def test_slices_of_an_active_run_are_split_and_merged_with_the_keys(empty: Page)
     answer, last = drawer.locator(".braid-touched"), page["frames"][-1]
     empty.evaluate(HEAR, {"touched": "Asked for; it acts with the next batch."})
     expect(answer).to_have_text("Asked for; it acts with the next batch.")
+    share.fill("0.7")
+    another = {**page["touches"][0], "name": "another", "label": "Another", "target": ""}
+    touches = [another, *page["touches"]]
+    empty.evaluate(HEAR, {"more": {**page, "frames": [], "touches": touches}})
+    expect(drawer.get_by_role("button", name="Another")).to_have_count(1)
+    expect(share).to_have_value("0.7")
     for more in (1, 2):
         expect(answer).not_to_have_text("")
         frame = {**last, "batch": last["batch"] + more, "state_map": {}}

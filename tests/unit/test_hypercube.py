@@ -181,8 +181,7 @@ def test_an_event_says_what_the_shares_are_and_what_they_save() -> None:
     )
     later = replace(first, previous_shares=(2, 2), shares=(4, 1), previous_copies=2.5, copies=1.9)
     assert later.describe_decision(moment) == (
-        "shares by equality a = b: 4, b = c: 1, in place of 2 x 2: 2.50 to 1.90 hosts receive a "
-        "tuple"
+        "shares by equality a = b: 4, b = c: 1, in place of 2 x 2: 2.50 to 1.90 hosts receive a row"
     )
 
 

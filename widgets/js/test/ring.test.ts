@@ -41,7 +41,7 @@ test("a node has a place in ring order, slices, and moves", () => {
   assert.equal(inspectRing(frame, ""), undefined);
 });
 
-test("the number of a slice lies where neither its dots nor its end are", () => {
+test("the number of a slice stands where neither its dots nor its end are", () => {
   assert.equal(endOfNumber([0, 4, 9], 3), 9);
   assert.equal(endOfNumber([0, 8, 9], 3), 8);
   assert.equal(endOfNumber([7, 2, 9], 3), undefined, "dots cover what is free");

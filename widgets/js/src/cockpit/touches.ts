@@ -42,9 +42,11 @@ export function makeOffer(
   act?: (touched: Touched) => void,
 ): Offer {
   const place = add(box, "div", "braid-touches");
-  let touches: Touch[] = [];
-  let [rows, key] = [0, ""];
-  const makeForm = ({ name, kind, label, value, choices }: Touch, k: number, selected: string) => {
+  let touches = new Map<string, Touch>();
+  let forms = new Map<string, HTMLElement>();
+  let [rows, key, chosen] = [0, "", ""];
+  const makeForm = (first: Touch, selected: string) => {
+    const { name, kind, label, value, choices } = first;
     const form = make("form", "braid-touch");
     const [tag, more] = FIELDS[kind as keyof typeof FIELDS] ?? [];
     const field = tag && Object.assign(add(form, tag), more, { ariaLabel: label, value });
@@ -58,7 +60,7 @@ export function makeOffer(
     for (const other of kind === "lines" ? choices : []) pressed(form, other, () => ask(other));
     const cost = add(form, "small");
     form.oninput = () => {
-      const touch = touches[k] as Touch;
+      const touch = touches.get(name) ?? first;
       const range = { min: touch.low, max: touch.high };
       if (field instanceof HTMLInputElement) Object.assign(field, range);
       if (field instanceof HTMLSelectElement) options(field, touch.choices, idOf);
@@ -70,12 +72,20 @@ export function makeOffer(
     return sent(form, () => ask(name));
   };
   return (all, selected, held = 0) => {
-    touches = all.filter(({ target }) => target === selected.split(":", 1)[0]);
+    const offered = all.filter(({ target }) => target === selected.split(":", 1)[0]);
+    touches = new Map(offered.map((touch) => [touch.name, touch]));
     rows = held;
-    const now = [selected, ...touches.map(({ name }) => name)].join("|");
-    if (now !== key)
-      place.replaceChildren(...touches.map((each, k) => makeForm(each, k, selected)));
-    key = now;
+    const now = [selected, ...touches.keys()].join("|");
+    if (now !== key) {
+      const kept = (name: string) => (selected === chosen ? forms.get(name) : undefined);
+      forms = new Map(
+        offered.map((each) => [each.name, kept(each.name) ?? makeForm(each, selected)]),
+      );
+      const asked = answer.previousElementSibling;
+      place.replaceChildren(...forms.values());
+      if (asked && [...forms.values()].some((form) => form === asked)) asked.after(answer);
+    }
+    [key, chosen] = [now, selected];
     for (const form of place.querySelectorAll("form")) form.dispatchEvent(new Event("input"));
   };
 }
