@@ -19,8 +19,10 @@ from braid_lab.diffusion.experiments import ALIGNED_OR_COORDINATED, READINGS, se
 PAPER = "Gu 2007"
 TWO, ROOT, HALF, ALL = (name for name in ALIGNED_OR_COORDINATED if name != "ATR")
 PRINTED = "CTR, no bound"
-BOUNDS = (TWO, ROOT, HALF)
+BOUNDS = (TWO, ROOT, HALF, PRINTED)
 """CTR of Fig. 11 and 12; CTR-unoptimized has the same bounds."""
+UNBOUND = "L; Wang 2008, 15.1, says that it was 2"
+"""What the paper does not name, and the later book does."""
 UNAWARE, CENTRALIZED = "Semantics-unaware", "Centralized"
 POLICIES, PLAIN = "{policies} (L of CTR: {bounds})", "{policies}"
 JOIN = (

@@ -40,6 +40,7 @@ from braid_lab.diffusion.claim_frames import (
     STARTED,
     TWO,
     UNAWARE,
+    UNBOUND,
     is_ahead,
     is_behind,
     is_growing,
@@ -144,7 +145,7 @@ def coordinated_results_check(f: DiffusionFigures, figure: str, window: float) -
     end = f.final_results(window)
     best = end[[UNAWARE, CENTRALIZED]].max(axis=1)
     ratios = _list_by_bound_and_rates(end.div(best, axis=0))
-    finding = judge_readings(ratios, is_ahead, HIGHER, STAND_IN, "L")
+    finding = judge_readings(ratios, is_ahead, HIGHER, STAND_IN, UNBOUND)
     return name_runs(finding, f.totals[window], policies=("CTR", UNAWARE, CENTRALIZED))
 
 
@@ -227,7 +228,7 @@ def coordinated_scale_claim(f: DiffusionFigures) -> Finding:
     """Fig. 11: CTR scales better than the existing schemes."""
     ratios = {name.removeprefix("CTR, "): f.scaling_ratio(name) for name in BOUNDS}
     why = '"better scalability than the existing distribution solution" (section 5): for none of'
-    finding = judge_readings(ratios, is_ahead, f"{why} these L", unnamed="L")
+    finding = judge_readings(ratios, is_ahead, f"{why} these L", unnamed=UNBOUND)
     return _name_scaled(f, finding, "CTR", UNAWARE, CENTRALIZED)
 
 
@@ -256,7 +257,7 @@ def set_covers_check(f: DiffusionFigures) -> Finding:
     """Fig. 11: covers by set cover beat random ones."""
     why = '"The optimizations are effective" (section 5): for none of these L'
     ratios = f.ratios_by_bound(f.throughput_by_hosts)
-    finding = judge_readings(ratios, is_ahead, why, unnamed="L")
+    finding = judge_readings(ratios, is_ahead, why, unnamed=UNBOUND)
     return _name_scaled(f, finding, "CTR", "CTR-unoptimized")
 
 
@@ -285,7 +286,7 @@ def large_clusters_claim(f: DiffusionFigures) -> Finding:
     why = '"especially under large clusters" (section 5): for none of these'
     gains = f.gains_by_hosts()
     finding = judge_readings(
-        gains, lambda by: by.iloc[0] > 0 and is_growing(by), why, unnamed="L and no T0"
+        gains, lambda by: by.iloc[0] > 0 and is_growing(by), why, unnamed=f"T0 and no {UNBOUND}"
     )
     runs, pairs = f.outcomes["11, 12"], ("ATR", "ATR-unoptimized", "CTR", "CTR-unoptimized")
     length, start = runs.attrs[RECORDED]["length"], f.tuned["start"]
@@ -321,7 +322,7 @@ def ctr_sends_check(f: DiffusionFigures) -> Finding:
         "these L"
     )
     ratios = f.ratios_by_bound(f.mbits_by_hosts)
-    finding = judge_readings(ratios, _is_much_less, why, unnamed="L")
+    finding = judge_readings(ratios, _is_much_less, why, unnamed=UNBOUND)
     return _name_scaled(f, finding, "CTR", "CTR-unoptimized")
 
 

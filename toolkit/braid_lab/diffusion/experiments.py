@@ -77,16 +77,18 @@ RIVALS: Contenders = {
     "CTR, L = 2": Competitor("CTR", "2"),
     "CTR, L = √J": Competitor("CTR", "sqrt J"),
     "CTR, L = J/2": Competitor("CTR", "J/2"),
+    "CTR, no bound": Competitor("CTR", "none"),
     "ATR-unoptimized": Competitor("ATR-unoptimized"),
     "CTR-unoptimized, L = 2": Competitor("CTR-unoptimized", "2"),
     "CTR-unoptimized, L = √J": Competitor("CTR-unoptimized", "sqrt J"),
     "CTR-unoptimized, L = J/2": Competitor("CTR-unoptimized", "J/2"),
+    "CTR-unoptimized, no bound": Competitor("CTR-unoptimized", "none"),
     "Semantics-unaware": Competitor("Semantics-unaware"),
     "Centralized": Competitor("Centralized"),
 }
 """The competitors of Fig. 11 and 12.
 
-Gu names no bound; Wang 2008, 15.1 and 16.1, says that it is two.
+Gu names no bound and stores on all of V_1; Wang 2008, 15.1 and 16.1, says that L is two.
 """
 
 ALIGNED_OR_COORDINATED: Contenders = {

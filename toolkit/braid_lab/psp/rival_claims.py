@@ -19,6 +19,7 @@ from braid_lab.common.claims import (
     judge_reading,
     leave_untested,
 )
+from braid_lab.common.recorded_settings import format_setting
 from braid_lab.psp import contest_claims
 from braid_lab.psp.claim_settings import COSTS, FINE, HOP_TIMES, RING_HOPS, RUN, STREAMS
 from braid_lab.psp.scheme_comparison import COPIES, CTR_SEGMENT
@@ -100,7 +101,8 @@ ORDERS: dict[str, tuple[Callable[[pd.DataFrame], pd.Series], str]] = {
     ),
     "Duplication Removal": (
         lambda n: (n["CTR"] > 0) & (n["ATR"] == 0) & (n["PSP"] == 0),
-        "CTR stores a segment on all hosts of its first cover, as in Gu 2007",
+        "CTR stores a segment on all hosts of its first cover, as in Gu 2007; with {copies} "
+        "copies, as the book has it (15.1), it leaves out {bounded_left_out:range}",
     ),
     "Load Balancing Granularity": (lambda n: n["ATR"] > n[["CTR", "PSP"]].max(axis=1), ""),
     "State Management Cost": (
@@ -139,7 +141,9 @@ def comparison_row_claim(item: str, words: str, schemes: pd.DataFrame) -> Findin
     each = ", ".join(f"{scheme} {format_spread(n.min(), n.max())}" for scheme, n in numbers.items())
     text, holds = f"{schemes['counts'].iloc[0]}: {each}", is_as_printed(numbers).all()
     finding = (
-        judge_reading(text, holds, f"{reading}; {text}") if reading else judge(text, holds, text)
+        judge_reading(text, holds, f"{format_setting(reading, [schemes], {})}; {text}")
+        if reading
+        else judge(text, holds, text)
     )
     return replace(finding, ran={"schemes": _OTHER_SCHEMES.get(item, _RUN_SCHEMES)})
 

@@ -345,6 +345,8 @@ def progress_claim(fluctuation_runs: pd.DataFrame) -> Finding:
         for column in ("seconds_modelled", "oracle_seconds")
     )
     longer = {k: rows["seconds_modelled"] / rows["oracle_seconds"] for k, rows in by_k.items()}
+    still = [k for k, rows in by_k.items() if not rows["moved"].any()]
+    none = f". With {', '.join(still)} nothing migrates" if still else ""
     most = max(ratio.max() for ratio in longer.values())
     result = (
         f"as shares of the rise {format_values(bends)}, the oracle's {format_values(oracle)}; "
@@ -353,7 +355,7 @@ def progress_claim(fluctuation_runs: pd.DataFrame) -> Finding:
     why = (
         "beside the oracle of Fig. 5k, who has the best mapping at all times and moves nothing, "
         f"and whose curve is no line either: {result}. Less than {STRAIGHT:g} more than his "
-        "distance, and less than twice his seconds, count as linear"
+        f"distance, and less than twice his seconds, count as linear{none}"
     )
     excess = max(bends[k] - oracle[k] for k in by_k)
     return judge_reading(result, excess < STRAIGHT and most < 2, why)
