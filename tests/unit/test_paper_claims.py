@@ -147,7 +147,7 @@ def outcomes(ratio: np.ndarray, **factors: float) -> pd.DataFrame:
             **diffusion_experiments.RIVALS,
             **diffusion_experiments.ALIGNED_OR_COORDINATED,
         }:
-            bounds = (frames.TWO, frames.ROOT, frames.HALF, frames.ALL)
+            bounds = (frames.TWO, frames.ROOT, frames.HALF, frames.ALL, frames.PRINTED)
             f = r if name in bounds else factors.get(name.partition(",")[0], 0.5)
             through = 10.0 * x * (1.0 if name == "ATR" else f)
             sent = 1.0 if name in frames.BOUNDS else 2.0

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 from braid.core.run_events import BatchCommitted
+from braid_lab.common.recorded_settings import RECORDED
 from braid_lab.psp import adaptation
 from braid_lab.psp import experiments as psp_experiments
 from braid_lab.psp import scheme_comparison as psp_rivals
@@ -167,6 +168,7 @@ def test_each_row_of_figure_15_1_is_counted():
     assert inserted["PSP"] == 1 and inserted["CTR"] == 2 < inserted["ATR"]
     assert by.loc["Per Segment Metadata"].tolist()[::2] == [0, 1], "the ring's way is fixed"
     assert by.loc["Adaptation Cost", "PSP"] == 0, "passive adjustment moves nothing"
+    assert rows.attrs[RECORDED]["bounded_left_out"] == [0], "no second replica in a bounded cover"
 
 
 @pytest.mark.parametrize("figure", list(adaptation.CHANGES))

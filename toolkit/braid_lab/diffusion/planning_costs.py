@@ -69,7 +69,7 @@ def routing_time(window: float, seconds: int, hosts: int = 6, seed: int = 0) -> 
     number; a second without tuples is left out. Columns: second, placement, micros.
     """
     rows: list[tuple[int, str, float]] = []
-    rivals = {label: RIVALS[label] for label in ("ATR", "CTR, L = 2")}
+    rivals = {label: RIVALS[label] for label in ("ATR", "CTR, L = 2", "CTR, no bound")}
     base = DiffusionSetting(3, window, (2.0, 8.0), hosts=hosts, seconds=seconds, seed=seed)
     for label, rival in rivals.items():
         s = replace(base, copies=rival.max_copies(hosts))
