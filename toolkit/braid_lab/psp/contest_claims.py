@@ -287,16 +287,16 @@ def less_work_claim(r: Contest) -> Finding:
 
     took = r.busiest_seconds
     ratio, cheap = compare(took), compare(with_cheap_pairs(took))
-    hopping = [compare(r.response_seconds.xs(t, level="hop"))["PSP"] for t in HOPS]
+    hopping = {t: compare(r.response_seconds.xs(t, level="hop"))["PSP"] for t in HOPS}
+    with_hops = ", ".join(f"{x:.2f} at {1e3 * t:g} ms" for t, x in hopping.items())
     result = f"the least time of a rival over theirs, least of all settings: {format_values(ratio)}"
     reading = (
         "without hops, the time of a batch's busiest node for a tuple, in the mean of batches, "
         f"for PSP and PSP-D {AS_PRICED}. "
         f"The fastest rival's time is, in the worst setting, {ratio['PSP']:.2f} of PSP's, "
         f"{ratio['PSP-D']:.2f} of PSP-D's, {ratio['PSP-I']:.2f} of PSP-I's; {AS_CHEAP}, "
-        f"{cheap['PSP']:.2f}, {cheap['PSP-D']:.2f}, {cheap['PSP-I']:.2f}. With hops of these T_n "
-        f"it is {', '.join(f'{x:.2f}' for x in hopping)} of PSP's, {AS_PRICED}. The book prints "
-        "neither costs nor T_n"
+        f"{cheap['PSP']:.2f}, {cheap['PSP-D']:.2f}, {cheap['PSP-I']:.2f}. With hops it is, by "
+        f"T_n, {with_hops} of PSP's, {AS_PRICED}. The book prints neither costs nor T_n"
     )
     return add_hops(judge_reading(result, ratio["PSP"] > 1 and ratio["PSP-D"] > 1, reading))
 
