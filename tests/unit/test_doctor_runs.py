@@ -72,7 +72,7 @@ def start_run(path: Path, rows: tuple[pa.Table, pa.Table], on: str, **more: Any)
 
 @dataclass
 class Planting:
-    """What a planted run may change: its clock, and functions of Braid until the test ends."""
+    """Changes that a planted run makes: its clock, and functions of Braid until the test ends."""
 
     path: Path
     clock: PlantedClock

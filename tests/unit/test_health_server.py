@@ -187,7 +187,7 @@ def test_a_histogram_counts_each_batch_once_although_events_are_trimmed(
 def test_a_histogram_begins_at_0_with_another_run_of_a_folder(
     tmp_path: Path, batches: int, is_same_inode: bool
 ) -> None:
-    """The other run has fewer batches than the first, as many, or more."""
+    """The other run has fewer, equally many or more batches than the first."""
     file, histogram = tmp_path / "events.jsonl", BatchHistogram(tmp_path)
     file.write_bytes(b"".join(encode_event(make_join_commit(n, 0.02)) for n in range(3)))
     histogram.read_new_batches()

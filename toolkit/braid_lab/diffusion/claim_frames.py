@@ -22,7 +22,7 @@ PRINTED = "CTR, no bound"
 BOUNDS = (TWO, ROOT, HALF, PRINTED)
 """CTR of Fig. 11 and 12; CTR-unoptimized has the same bounds."""
 UNBOUND = "L; Wang 2008, 15.1, says that it was 2"
-"""What the paper does not name, and the later book does."""
+"""Note on a value that the paper leaves open and the later book names."""
 UNAWARE, CENTRALIZED = "Semantics-unaware", "Centralized"
 POLICIES, PLAIN = "{policies} (L of CTR: {bounds})", "{policies}"
 JOIN = (

@@ -113,8 +113,8 @@ def even_work_claim(skews: pd.DataFrame, rows: int) -> Finding:
         return leave_untested(result, "too few rows")
     more = select_placement(skews, "HotKeys")["stored_over_hash"][busiest.index]
     why = (
-        f"by HotKeys, which here stores {more.min():.2f} to {more.max():.2f} times as many tuples "
-        f"as a hash, in place of Shares: {result}"
+        f"by HotKeys, which here stores {more.min():.2f} to {more.max():.2f} times the tuples of "
+        f"a hash, in place of Shares: {result}"
     )
     return _tell_skews(judge_reading(result, _is_even(busiest), why), busiest)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 STREAMS = "{streams} streams of {rate} tuples/s, W = {window} s"
-"""What is joined."""
+"""The streams of a run, and their window."""
 FINE = ", batches of at most W / ({slice_batches} N)"
 """How long batches are, where slices are compared."""
 RUN = "{seconds} s of the {printed_seconds} printed, the first {window} s not counted, seeds {seed}"
@@ -13,7 +13,7 @@ HOP_TIMES = ", T_n of {hop_ms} ms"
 RING_HOPS = ", hops without queueing: {ring_hops} in a ring"
 CTR_HOPS, ATR_HOPS = "{ctr_hops} under CTR", "{atr_hops} under ATR"
 PRICES = COSTS + HOP_TIMES
-"""What is priced."""
+"""The prices that turn counts into time."""
 AS = "counted and priced"
 ONE_SEGMENT = "segments of {ctr_segment} batch"
 ATR = "ATR (T = W and {long_segment} W)"

@@ -52,7 +52,7 @@ PROPORTIONAL = 0.2
 EXACT = 0.1
 """By how much a state may be off a formula."""
 WHOLE = 0.01
-"""By what part of a new slice a move may be off Eq. 14.1."""
+"""Tolerance of a move against Eq. 14.1, as a fraction of a new slice."""
 
 
 @CLAIMS.claim(
@@ -220,7 +220,7 @@ def concurrency_claim(many: pd.DataFrame) -> Finding:
     more, later = (x.iloc[:, -1] / x.iloc[:, 0] for x in (served, by))
     result = (
         f"from {by.columns[0]} to {by.columns[-1]} nodes {more.min():.2f} to {more.max():.2f} "
-        f"times as many tuples/s (N over that time), each in {later.min():.2f} to "
+        f"times the tuples/s (N over that time), each in {later.min():.2f} to "
         f"{later.max():.2f} times the time"
     )
     grows = all((x.diff(axis=1).iloc[:, 1:] > 0).all(axis=None) for x in (served, by))

@@ -21,7 +21,7 @@ SHIFTED = "τ = {shift} of a cycle of {cycle} windows"
 ONE = "one window of {window} s, θ = {theta}, τ = {shift}"
 TWO = f"two windows of {{window}} s, θ = {{theta}}, {SHIFTED}"
 STEADY = f"{{rates}} tuples/s, {{capacity}} comparisons a second, so r = {{fraction}}, {TWO}"
-PAIRS = "gains over random dropping, for as many pairs and in output"
+PAIRS = "gains over random dropping, for equally many pairs and in output"
 LAST = "{seconds} s, seed {seeds}"
 COUNTED = f"counted in the last {{counted}} of {LAST}"
 INDEXED = (

@@ -122,8 +122,8 @@ def newest_claim(newest: pd.DataFrame) -> Finding:
     full, since = (output[output.index.isin(p, level="phase")] for p in (STEADY, RISING))
     filled = " and ".join(SPANS[phase] for phase in STEADY)
     reading = (
-        f"for as many pairs ({format_span(gain)}), by each kappa, {UNSAID}, seed and stretch of "
-        f"raised rates. In output so too at the end of each rate, from {filled} "
+        f"for equally many pairs ({format_span(gain)}), by each kappa, {UNSAID}, seed and stretch "
+        f"of raised rates. In output so too at the end of each rate, from {filled} "
         f"({format_span(full)})"
         + (f"; from {SPANS[RISING[0]]} it is {format_span(since)}" if len(since) else "")
     )
@@ -140,7 +140,7 @@ def rate_claim(newest: pd.DataFrame, nearer: pd.DataFrame) -> Finding:
     both = pd.concat([newest, nearer])
     alone = both[both["method"] == "partial"].groupby(["phase", "kappa"])
     measures = {
-        "for as many pairs": alone["gain_counted"].mean(),
+        "for equally many pairs": alone["gain_counted"].mean(),
         "in output": compute_output_gain(both, "partial"),
     }
     distance = {
@@ -157,10 +157,10 @@ def rate_claim(newest: pd.DataFrame, nearer: pd.DataFrame) -> Finding:
         'per second" (section 6.3): '
     )
     return judge_reading(
-        f"{_format_spans(measures['for as many pairs'])} (counted, the mean of kappa)",
+        f"{_format_spans(measures['for equally many pairs'])} (counted, the mean of kappa)",
         holds,
         f"{'' if holds else quotation}of {len(distance)} choices of kappa, {UNSAID}, of how much "
-        "of a rate's time is counted, and of a gain for as many pairs beside one in output, "
+        "of a rate's time is counted, and of a gain for equally many pairs beside one in output, "
         f"nearest are {high_gain:.0%} at {STEADY[0]} (from {SPANS[fast]}) and {low_gain:.0%} at "
         f"{STEADY[1]} (from {SPANS[slow]}), at kappa = {kappa:g}, {name}, in the mean of seeds; "
         f"around is read as within {100 * ABOUT:g} percentage points",
@@ -181,7 +181,7 @@ def growth_claim(newest: pd.DataFrame, wider: pd.DataFrame) -> Finding:
     paired, output = (_tabulate_gains(newest, wider, of) for of in ("pairs", "output"))
     by_window, by_skew = paired
     ran = {"varied": tuple(by_window.index), "middle": newest["window"].max()}
-    shown = f"for as many pairs {_describe_growth(paired)}"
+    shown = f"for equally many pairs {_describe_growth(paired)}"
     if by_skew.size < 2 or min(by_window.shape) < 2:
         return replace(leave_untested(f"{shown} (counted)"), ran=ran)
     by_skews, by_windows = (
@@ -197,7 +197,7 @@ def growth_claim(newest: pd.DataFrame, wider: pd.DataFrame) -> Finding:
         }
     )
     both = f"{shown}; in output {_describe_growth(output)}, in the mean of seeds"
-    counts = f"for as many pairs in {each['pairs'].sum()}, in output in {each['output'].sum()}"
+    counts = f"for equally many pairs in {each['pairs'].sum()}, in output in {each['output'].sum()}"
     if each.all(axis=None):
         return replace(judge(shown, True, f"in each seed; {both}"), ran=ran)
     reading = f"{counts} of {len(each)} seeds; {both}"
@@ -327,7 +327,7 @@ def partial_processing_claim(recall: pd.DataFrame, newest: pd.DataFrame) -> Find
         f"shifted {format_span(alone)}; not shifted {format_span(aligned)} (counted)",
         holds,
         f"{'' if holds else quoted}where the streams are shifted: {RAISED}, it gives "
-        f"{format_span(alone)} for as many pairs and {format_span(output)} in output, by "
+        f"{format_span(alone)} for equally many pairs and {format_span(output)} in output, by "
         f"kappa and seed; not shifted it gives {format_span(aligned)} and {format_span(even)}. "
         f"Significantly is read as {ABOUT:.0%} more",
     )

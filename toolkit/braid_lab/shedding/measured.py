@@ -146,7 +146,7 @@ def selective_shedding_claim(flights: FlightComparison) -> Finding:
         f"of all results {', '.join(f'{m} {v:.0%}' for m, v in share.items())}",
         share["selective"] > SIGNIFICANT * max(share["drop"], share["uniform"]),
         f"on flights, {share['selective']:.0%} of all results for {share['drop']:.0%}, and for "
-        f"{share['uniform']:.0%} by as many pairs at random, in one run each; more than "
+        f"{share['uniform']:.0%} by equally many pairs at random, in one run each; more than "
         f"{SIGNIFICANT} times as many are significantly more",
     )
 

@@ -81,7 +81,7 @@ OUT_OF_CORE = (
     "result {result_us} µs"
 )
 SWINGS = (
-    f"{GRID} on {{hosts}} machines, as many tuples as {{gb}} GB of TPC-H have, as counts; streams "
+    f"{GRID} on {{hosts}} machines, the tuples of {{gb}} GB of TPC-H, as counts; streams "
     "swing by k = {k}, whole swings until one has grown {growth} times at least, R begins with "
     "{start} times the tuples of S; a batch is {fine} of the smaller one, {batches:range} batches, "
     "one seed"

@@ -77,4 +77,4 @@ _BUDGETS = {
     "seconds": "for {:g} s a batch",
     "speed": "for event time at {:g} times the clock's speed",
 }
-"""What a budget asks for, by its kind."""
+"""Description of a budget, by its kind."""

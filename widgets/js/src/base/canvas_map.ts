@@ -34,7 +34,7 @@ export interface Targets {
 export const numberIn = (kind: string, selected: string): number =>
   selected.startsWith(`${kind}:`) ? Number(selected.slice(kind.length + 1)) : Number.NaN;
 
-/** What all frames have: the rows of a full bar or cell, and most of them the rows on each host. */
+/** The part that all frames share: the rows of a full bar or cell, and most of them the rows on each host. */
 export interface Held {
   scale_max: number;
   stored?: number[];

@@ -13,7 +13,7 @@ export type Colour = Shade | `load${number}`;
 export const hue = (stream: number): Shade => `stream${stream % 6}`;
 
 export class Theme {
-  /** What can be selected and has failed in the batch, and how visible its outline is. */
+  /** The selectable parts that have failed in the batch, and how visible its outline is. */
   failed = new Set<string>();
   pulse = 1;
   private readonly probe: HTMLElement;

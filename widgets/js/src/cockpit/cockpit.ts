@@ -19,7 +19,7 @@ const [QUICK, SLOW] = [520, 1400];
 /** Batches before its largest decision at which a recording begins to play. */
 const BEFORE = 3;
 
-/** What a kernel is asked: what another placement would do, for a change, and about a place. */
+/** Requests to a kernel: another placement, a change of the run, and a place. */
 interface Questions extends Partial<Pick<DrawerEvents, "ask">> {
   act?: (touched: Touched) => void;
   inspect?: (place: Place) => void;
@@ -28,7 +28,7 @@ interface Questions extends Partial<Pick<DrawerEvents, "ask">> {
 export class Cockpit extends Playback {
   readonly inspector: Inspector;
   readonly drawer: Drawer;
-  /** What came of the last change of the run. */
+  /** The outcome of the last change of the run. */
   private readonly answer = spoken(make("p", "braid-touched"));
   private asked = 0;
   private readonly root: HTMLElement;
@@ -154,7 +154,7 @@ export class Cockpit extends Playback {
     return this.page.frames.length - 1;
   }
 
-  /** What can be selected. */
+  /** The parts that can be selected. */
   private get targets() {
     return this.panes.flatMap(({ map }) => map.targets);
   }
@@ -232,7 +232,7 @@ export class Cockpit extends Playback {
     return hit(found?.targets ?? [], event.clientX - left, event.clientY - top);
   }
 
-  /** What keys and buttons do; the arrows walk over the map once something in it is selected. */
+  /** The actions of keys and buttons; the arrows walk over the map once something in it is selected. */
   private readonly keys: Record<string, (onMap: boolean) => void> = {
     ArrowLeft: (onMap) => (onMap && this.selected ? this.walk(-1) : this.step(-1)),
     ArrowRight: (onMap) => (onMap && this.selected ? this.walk(1) : this.step(1)),

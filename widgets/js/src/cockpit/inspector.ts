@@ -109,7 +109,7 @@ export class Inspector {
   }
 }
 
-/** What is said without a selection, or of a host about which the map says nothing. */
+/** The text without a selection, or for a host that the map does not describe. */
 function wholeOf(page: CockpitPage, hosts: number, host?: number): Detail {
   if (host !== undefined) return { title: `Host ${host}`, words: "", pairs: [] };
   const act = page.touches.some(({ target }) => target) ? "read or change it" : "read it";
@@ -117,7 +117,7 @@ function wholeOf(page: CockpitPage, hosts: number, host?: number): Detail {
   return { title: "All hosts", words, pairs: [] };
 }
 
-/** What a result costs, if that is much; a model has no index, so that its pairs say nothing. */
+/** The cost of a result, if it is high; empty for a model, which has no index. */
 export function costOfResult({ state }: CockpitPage, { flow }: BatchFrame): string | undefined {
   const pairs = Math.round(shareOf(flow.candidates, flow.results));
   const isTold = pairs >= MANY && state !== "modelled";

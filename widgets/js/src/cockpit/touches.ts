@@ -5,12 +5,12 @@ import { count } from "../base/format.ts";
 
 export interface Touched {
   name: string;
-  /** What was selected. */
+  /** The selection. */
   selected: string;
   value: string;
 }
 
-/** What a change to a value costs, in words: amount and seconds are on straight lines between the
+/** The cost of a change to a value, in words: amount and seconds are on straight lines between the
  * points of its curve. The amount of a host is the rows that it holds. */
 export function costOf({ cost, target, curve }: Touch, text: string, held = 0): string {
   const k = curve.findIndex(([x = 0], n) => n > 0 && x >= Number(text));
@@ -22,7 +22,7 @@ export function costOf({ cost, target, curve }: Touch, text: string, held = 0): 
   return cost.replace("{n}", amount).replace("{s}", String(+s.toPrecision(2)));
 }
 
-/** What can be changed once something is selected: "a host (Lose this host)". */
+/** The changes that a selection would offer: "a host (Lose this host)". */
 export const offersOf = (touches: Touch[]): string[] =>
   [...Map.groupBy(touches, ({ target }) => target)].flatMap(([target, all]) =>
     target ? `a ${target} (${all.map(({ label }) => label).join(", ")})` : [],
@@ -98,7 +98,7 @@ const FIELDS = {
   text: ["input", { placeholder: "in the middle, or 10 minutes" }],
 } as const;
 
-/** What stays of a choice, such as "3 at N1", when an operator moves. */
+/** The identity of a choice, such as "3 at N1", when an operator moves. */
 export const idOf = (choice: string): string => choice.replace(/ at .*/, "");
 
 /** Offers names, unless they are offered already, and returns whether there were others before. */

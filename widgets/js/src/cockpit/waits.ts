@@ -5,7 +5,7 @@ import { add } from "../base/dom.ts";
 import { count } from "../base/format.ts";
 import { hue } from "../base/theme.ts";
 
-/** What was answered of a stream, in this batch and so far, in a sentence. */
+/** The answers of a stream, in this batch and so far, in a sentence. */
 export function answerOf({ name, waiting, answered, ...flow }: AnswerFlow): string {
   const done = answered
     ? `${count(answered)} answered in this batch, ${count(flow.unmatched)} without a partner`
