@@ -112,7 +112,7 @@ def test_code_that_does_something_else_is_seen(monkeypatch: pytest.MonkeyPatch) 
 def test_the_table_of_gu_is_of_runs_that_are_asked_for_and_of_the_present_code() -> None:
     """For other code, ``python -m braid_lab.diffusion.long_runs`` computes it again."""
     asked = kept.requested_runs()
-    assert set(kept.CACHE.cached_rows) == set(asked) and len(asked) == 1370
+    assert set(kept.CACHE.cached_rows) == set(asked)
     found = kept.cached_table()
     assert len(found) == len(list(kept.long_runs())), "all that the notebook shows"
     assert kept.summarize_cached()["seeds"].tolist() == [5] * 18
