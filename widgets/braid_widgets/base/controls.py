@@ -159,4 +159,4 @@ PLACED = "policy that decides where tuples are stored and joined"
 HOSTS = Row("hosts (J)", 16, (1, 256), "logical hosts that share the join")
 BATCHES = Row("micro-batches", 20, (1, 1000), "steps in which the input arrives")
 SLOWLY = "minimum time between two batches; 0: as fast as possible"
-PACE = Row("pace (s a batch)", 0.0, (0, 60), SLOWLY, 0.25)
+PACE = Row("pace (s a batch)", 0.5, (0, 60), SLOWLY, 0.25)

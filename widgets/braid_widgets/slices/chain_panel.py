@@ -76,7 +76,7 @@ class ChainPanel(ScreenPanel):
         "join": Row("pairs that match (S⋈)", 0.05, (0, 1), "share of all pairs", 0.01),
         "overhead": Row("cost of a slice (C_sys)", 2.5, (0, 1000), OVERHEAD, 0.5),
         "batches": BATCHES._replace(value=60),
-        "pace": PACE._replace(value=0.5),
+        "pace": PACE,
     }
 
     def __init__(self, launch: Launch, screen: RunScreen, **defaults: Any) -> None:
