@@ -72,6 +72,14 @@ FAULTS = """() => {
       if (wide > 1.5 && tall > 1) found.push(`overlap: ${a.text} | ${b.text}`);
     }
   });
+  const open = root.classList.contains("braid-open");
+  root.classList.add("braid-open");
+  for (const e of root.querySelectorAll(".braid-side, .braid-drawer")) {
+    e.style.borderRight = "15px solid"; // as wide as the scroll bar of a desktop, hidden here
+    if (e.scrollWidth > e.clientWidth) found.push(`scrolls sideways: ${e.className}`);
+    e.style.borderRight = "";
+  }
+  root.classList.toggle("braid-open", open);
   return [found, texts.length, document.documentElement.scrollWidth, document.documentElement.scrollHeight];
 }"""
 
