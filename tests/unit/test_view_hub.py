@@ -21,10 +21,9 @@ from braid.papers.reuse.reuse_lattice import ReuseLattice
 from braid_lab.reuse import airport_day
 from braid_lab.reuse import claims as paper
 from braid_lab.reuse.lattice_trace import LEVELS, search_table, trace_search
-from braid_widgets.base.run_view import RunView
 from braid_widgets.cockpit.page import recorded_page
 from braid_widgets.cockpit.watch import watch
-from braid_widgets.reuse.hub_map import HubMap, find_saved_share
+from braid_widgets.reuse.hub_view_state import HubViewState, find_saved_share
 from braid_widgets.reuse.plan_tree import INDENT, plan_tree
 from hub_cases import AT, NARROW, NETWORK, THREE, WIDE, SteppedHub, make_hub_tables
 from unit.scripted import list_rows
@@ -50,7 +49,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> SteppedHub:
 
 
 def test_after_every_event_the_scene_is_what_is_deployed(hub: SteppedHub) -> None:
-    now, deployment = HubMap(RunView()), hub.registry.current_deployment
+    now, deployment = HubViewState(), hub.registry.current_deployment
     for event in hub.registry.log.store.events.read_since(0):
         now.apply_event(event)
     assert {id: b.node for id, b in now.operators.items()} == {

@@ -6,33 +6,23 @@ Latencies are given; bytes are counted. Source: Seshadri 2008, figure 1.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from itertools import pairwise
-from math import isfinite
 from typing import Any, NamedTuple, TypedDict
 
-from braid.core.run_events import BatchCommitted
-from braid.papers.reuse.hub_events import (
-    HubBatchCommitted,
-    HubStarted,
-    NodeFailed,
-    NodeRestored,
-    OperatorBuilt,
-    OperatorDropped,
-    OperatorMoved,
-    QueryEnded,
-    QuerySubmitted,
-)
-from braid.papers.reuse.network import Network
+from braid.papers.reuse.hub_events import HubBatchCommitted, HubStarted
 from braid.util.machine import format_bytes
 
 from braid_widgets.base.columnar import Columns
 from braid_widgets.base.key_figures import KeyFigure
 from braid_widgets.base.run_view import RunView
 from braid_widgets.base.state_maps import StateMap
-
-ALONE = "a new join"
-"""Prefix in ``QuerySubmitted.alternatives`` of the plan without reuse."""
+from braid_widgets.reuse.hub_view_state import (
+    HubMove,
+    HubOperator,
+    HubRequest,
+    HubViewState,
+    find_saved_share,
+)
 
 
 class HubNode(NamedTuple):
@@ -59,48 +49,6 @@ class HubFlow(NamedTuple):
     source: str
     target: str
     stream: int
-    bytes: int
-
-
-class HubOperator(NamedTuple):
-    """An operator at its node; ``is_changed`` says whether it was built or moved since the batch
-    before.
-    """
-
-    id: int
-    node: str
-    streams: str
-    reads: list[str]
-    demands: int
-    results: int
-    live: int
-    live_bytes: int
-    is_changed: bool
-
-
-class HubRequest(NamedTuple):
-    """A query: where it is asked, and the operator that answers it.
-
-    - ``reuse_kind``: "new", "holds" or "relaxed".
-    - ``options``, ``costs``: the plans that were considered, and the bytes in transit that each
-      would add, modelled.
-    """
-
-    name: str
-    sink: str
-    operator: int
-    sql: str
-    reuse_kind: str
-    options: list[str]
-    costs: list[float]
-
-
-class HubMove(NamedTuple):
-    """State that moved to another node since the batch before."""
-
-    operator: int
-    source: str
-    target: str
     bytes: int
 
 
@@ -134,76 +82,24 @@ class HubMap(StateMap):
 
     def __init__(self, scene: RunView) -> None:
         super().__init__(scene)
-        self.network, self.failed_nodes = Network(()), set[str]()
-        self.operators: dict[int, HubOperator] = {}
-        self.queries: dict[str, HubRequest] = {}
-        self._versions: dict[int, int] = {}
-        self._submitted: dict[str, QuerySubmitted] = {}
-        self._moves: list[HubMove] = []
-        self._is_shown = False
+        self.state = HubViewState()
 
     def apply_event(self, event: Any) -> None:
-        if self._is_shown:  # what changed before the last commit is in its frame
-            self.operators = {o.id: o._replace(is_changed=False) for o in self.operators.values()}
-            self._moves, self._is_shown = [], False
-        match event:
-            case HubStarted():
-                self.network = Network.from_dict(event.network)
-            case QuerySubmitted():
-                self._submitted[event.name] = event
-                self.queries[event.name] = _make_request(event)
-            case QueryEnded():
-                self.queries.pop(event.name, None)
-            case OperatorBuilt():
-                self._build_operator(event)
-            case OperatorDropped() if self._versions.get(event.operator) == event.version:
-                del self.operators[event.operator], self._versions[event.operator]
-            case OperatorMoved(operator=id, source_node=source, target_node=target):
-                self.operators[id] = self.operators[id]._replace(node=target, is_changed=True)
-                self._moves.append(HubMove(id, source, target, event.moved_bytes))
-            case NodeFailed():
-                self.failed_nodes.add(event.node)
-            case NodeRestored():
-                self.failed_nodes.discard(event.node)
-            case HubBatchCommitted():
-                self._apply_commit(event)
-            case BatchCommitted():
-                self._is_shown = True
-
-    def _build_operator(self, event: OperatorBuilt) -> None:
-        """Add an operator; its results include those of its earlier versions."""
-        id, before = event.operator, self.operators.get(event.operator)
-        streams, results = " ⋈ ".join(event.streams), before.results if before else 0
-        reads = [each if isinstance(each, str) else f"operator {each}" for each in event.inputs]
-        self._versions[id] = event.version
-        self.operators[id] = HubOperator(
-            id, event.node, streams, reads, event.demand_count, results, 0, 0, True
-        )
-
-    def _apply_commit(self, event: HubBatchCommitted) -> None:
-        for m in event.operator_metrics:
-            if o := self.operators.get(m.operator):
-                self.operators[o.id] = o._replace(
-                    results=o.results + m.results, live=m.live_tuples, live_bytes=m.live_bytes
-                )
-        for flow in event.flows:
-            if query := self.queries.get(flow.consumer):
-                self.queries[flow.consumer] = query._replace(operator=int(flow.item))
+        self.state.apply_event(event)
 
     def make_frame(self) -> HubFrame:
-        flows = self._list_flows()
+        flows, links = self._list_flows(), [HubLink(a, b) for a, b, _ in self.state.network.links]
         sizes = [flow.bytes for flow in flows]
-        links = [HubLink(a, b) for a, b, _ in self.network.links]
         return {
             "streams": list(self.scene.stream_aliases),
             "nodes": Columns.from_records(HubNode, self._list_nodes()),
             "links": Columns.from_records(HubLink, links),
             "flows": Columns.from_records(HubFlow, flows),
-            "operators": Columns.from_records(HubOperator, self.operators.values()),
-            "queries": Columns.from_records(HubRequest, self.queries.values()),
-            "moves": Columns.from_records(HubMove, self._moves),
+            "operators": Columns.from_records(HubOperator, self.state.operators.values()),
+            "queries": Columns.from_records(HubRequest, self.state.queries.values()),
+            "moves": Columns.from_records(HubMove, self.state.moves),
             "bytes": sum(sizes),
-            "saved_share": find_saved_share(self._submitted[name] for name in self.queries),
+            "saved_share": find_saved_share(self.state.submitted.values()),
             "scale_max": max(sizes, default=0),
         }
 
@@ -215,25 +111,19 @@ class HubMap(StateMap):
     def _list_nodes(self) -> list[HubNode]:
         start, names = self.scene.find_latest(HubStarted), self.scene.stream_aliases
         sources = start.stream_nodes if start else {}
-        nodes = self.network.nodes
+        nodes, failed = self.state.network.nodes, self.state.failed_nodes
         xs = _scale_to_unit([node.position[0] for node in nodes])
         ys = _scale_to_unit([-node.position[1] for node in nodes])
+        fed = [[k for k, s in enumerate(names) if sources.get(s) == n.name] for n in nodes]
         return [
-            HubNode(
-                node.name,
-                node.role,
-                x,
-                y,
-                node.name in self.failed_nodes,
-                [k for k, name in enumerate(names) if sources.get(name) == node.name],
-            )
-            for node, x, y in zip(nodes, xs, ys, strict=True)
+            HubNode(node.name, node.role, x, y, node.name in failed, streams)
+            for node, x, y, streams in zip(nodes, xs, ys, fed, strict=True)
         ]
 
     def _list_flows(self) -> list[HubFlow]:
         """Return the bytes from node to node, on the shortest paths past failed nodes."""
-        network, streams = self.network, list(self.scene.stream_aliases)
-        network = network.without_nodes(*self.failed_nodes) if self.failed_nodes else network
+        streams = list(self.scene.stream_aliases)
+        network = self.state.network.without_nodes(*self.state.failed_nodes)
         batch = self.scene.find_latest(HubBatchCommitted)
         sums: Counter[tuple[str, str, int]] = Counter()
         for flow in batch.flows if batch else ():
@@ -243,28 +133,7 @@ class HubMap(StateMap):
         return [HubFlow(*key, size) for key, size in sorted(sums.items())]
 
 
-def _make_request(event: QuerySubmitted) -> HubRequest:
-    texts = [text for text, _ in event.alternatives]
-    costs = [float(f"{cost:.3g}") for _, cost in event.alternatives]
-    kind = event.reuse_kind
-    return HubRequest(event.name, event.sink, event.operator, event.sql, kind, texts, costs)
-
-
 def _scale_to_unit(values: list[float]) -> list[float]:
     """Return values from 0, the lowest, to 1, the highest."""
     low, high = min(values, default=0.0), max(values, default=0.0)
     return [round((value - low) / max(high - low, 1e-9), 4) for value in values]
-
-
-def find_saved_share(queries: Iterable[QuerySubmitted]) -> float | None:
-    """Return the share of the modelled cost that reuse saves these queries, when they were asked.
-
-    Alone, a query costs what its cheapest new join adds, or the chosen plan if there is none. None
-    if they would have cost nothing alone.
-    """
-    alone = chosen = 0.0
-    for query in queries:
-        joins = [cost for plan, cost in query.alternatives if plan.startswith(ALONE)]
-        alone += min(filter(isfinite, joins), default=query.cost_modelled)
-        chosen += query.cost_modelled
-    return 1 - chosen / alone if alone else None
