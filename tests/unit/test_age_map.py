@@ -76,6 +76,27 @@ def test_slices_hold_all_rows_in_the_order_of_their_ages(run: Any) -> None:
             assert set(ends[stream]) <= {p[3] for p in own}
 
 
+def test_a_slice_holds_the_rows_of_its_blocks(run: Any) -> None:
+    """New rows are in the youngest slice."""
+    frames, lines, _ = run
+    rows: dict[int, int] = {}
+    slices: dict[int, list[list[int]]] = {}
+    for line in lines:
+        if line["type"] == "SliceContents":
+            slices[line["stream"]] = line["blocks_by_slice"]
+        if line["type"] != "BatchCommitted":
+            continue
+        rows = {id: n for id, n in rows.items() if id not in line["dropped_block_ids"]}
+        rows |= {block["id"]: block["rows"] for block in line["changed_blocks"]}
+        held: dict[int, Counter[int]] = {stream: Counter() for stream in slices}
+        for piece in list_rows(frames[line["batch"]]["state_map"]["ages"]["pieces"]):
+            held[piece[0]][piece[4]] += piece[5]
+        for stream, by_slice in slices.items():
+            older = [sum(rows.get(id, 0) for id in ids) for ids in by_slice[1:]]
+            youngest = line["live_tuples"][stream] - sum(older)
+            assert [held[stream][k] for k in range(len(by_slice))] == [youngest, *older]
+
+
 def test_the_query_with_the_shortest_window_comes_first(run: Any) -> None:
     frames, *_ = run
     longest = [max(q[1]) for q in list_rows(frames[-1]["state_map"]["ages"]["queries"])]

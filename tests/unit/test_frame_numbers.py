@@ -70,6 +70,29 @@ def test_rows_on_each_host_are_those_of_the_events(page: Any, events: Any) -> No
         assert fullest[k] == pytest.approx(max(rows), rel=1e-4)
 
 
+def test_each_measure_of_a_host_is_that_of_the_events(page: Any, events: Any) -> None:
+    fields = {
+        "received": "received_tuples",
+        "compared": "compared_pairs",
+        "moved": "migrated_tuples",
+        "results": "results",
+        "busy": "seconds",
+    }
+    names = page["hosts"]["names"]
+    for measure, field in fields.items():
+        held = query(
+            events,
+            f"list_transform((l->'host_metrics')::json[], lambda h: coalesce((h->>'{field}')::double, 0))",
+            "BatchCommitted",
+        )
+        for values, (expected,) in zip(page["hosts"]["values"], held, strict=True):
+            assert values[names.index(measure)] == pytest.approx(expected, abs=1e-4)
+            if measure == "busy":
+                idle = [max(expected) - one for one in expected]
+                assert values[names.index("waits")] == pytest.approx(idle, abs=1e-4)
+        assert any(any(expected) for (expected,) in held), measure
+
+
 def test_copies_of_each_batch_are_those_of_the_events(page: Any, events: Any) -> None:
     moved = dict(
         query(
