@@ -244,7 +244,7 @@ def test_an_even_comparison_is_called_so() -> None:
         (
             [0.9, 1.0, 1.1],
             "under reading",
-            "for 8 of 8 readings: L = 2, per host visited (0.9, 1.1)",
+            "for 10 of 10 readings: L = 2, per host visited (0.9, 1.1)",
         ),
         ([1.1, 1.0, 0.9], "no", f"{frames.QUOTES['14']} (section 5): {frames.NONE}: L = 2, "),
         ([1.0, 1.0, 1.0], "not tried", f"{frames.EVEN} 1 to 1"),
@@ -269,7 +269,7 @@ def test_a_trade_off_that_holds_for_one_bound_names_it() -> None:
     found = trades.window_size_claim(f)
     assert found.holds == "under reading"
     both = "; ".join(f"L = J/2, {reading} (0.9, 1.1)" for reading in diffusion_experiments.READINGS)
-    assert found.reason.startswith(f"for 2 of 8 readings: {both}; not for L = 2, ")
+    assert found.reason.startswith(f"for 2 of 10 readings: {both}; not for L = 2, ")
     assert found.reason.endswith(f" (1.1, 0.9); {trades.OURS['14']}")
 
 
@@ -279,7 +279,7 @@ def total(even: bool) -> pd.DataFrame:
         for name in {
             **diffusion_experiments.RIVALS,
             **diffusion_experiments.ALIGNED_OR_COORDINATED,
-            **diffusion_experiments.PRINTED,
+            **diffusion_experiments.VISITING,
         }
     ]
     columns = ["second", "placement", "results", "rates", "seed"]

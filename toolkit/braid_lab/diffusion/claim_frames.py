@@ -21,7 +21,7 @@ TWO, ROOT, HALF, ALL = (name for name in ALIGNED_OR_COORDINATED if name != "ATR"
 PRINTED = "CTR, no bound"
 BOUNDS = (TWO, ROOT, HALF, PRINTED)
 """CTR of Fig. 11 and 12; CTR-unoptimized has the same bounds."""
-UNBOUND = "L; Wang 2008, 15.1, says that it was 2"
+UNBOUND = "L; Wang 2008, 15.1, says L = 2"
 """Note on a value that the paper leaves open and the later book names."""
 UNAWARE, CENTRALIZED = "Semantics-unaware", "Centralized"
 POLICIES, PLAIN = "{policies} (L of CTR: {bounds})", "{policies}"
@@ -29,18 +29,24 @@ JOIN = (
     "{hosts} hosts drawn as in section 5, {streams} streams of {rates} tuples/s, W = {window} s, "
     "σ = {selectivity} for each {selects}"
 )
+LOADS = (
+    "modelled in batches of {batch} s, tuples of {tuple_bytes} bytes, weights of {weights} in Eq. 1"
+)
 COSTS = (
-    "{transfer_ms} ms to receive a tuple and as much to send it, a probe of {probe:readings}, "
-    "{patience} s of work may wait"
+    f"{LOADS}; at {{mips}} MIPS {{transfer_ms}} ms to receive a tuple and as much to send it, a "
+    "probe of {probe:readings}, {patience} s of work may wait before a host sheds"
 )
 SEGMENTS = "segments of {length} s"
-ADAPTED = "each length tried for {sample} s and the master switched to save {gain}"
-STARTED = f"{SEGMENTS}, under ATR the first, {ADAPTED}"
-AHEAD = "leads in results of up to {margin} are even"
+ADAPTED = (
+    "ATR tries lengths {step} s apart for {sample} s each and switches the master to save {gain} "
+    "by Eq. 2"
+)
+STARTED = f"{SEGMENTS}, under ATR the first; {ADAPTED}"
+AHEAD = "leads in results of up to {margin} do not count"
 MARGIN = 0.01
 """Share by which a policy that is ahead has more results; less is even."""
 EVEN = "the two are even here, which decides nothing: CTR / ATR"
-NONE = "for none of these bounds L on copies and neither reading of what a probe costs"
+NONE = "for none of these L and neither reading of what a probe costs"
 QUOTES = {
     "13": '"ATR has better performance for 2-way and 3-way join queries while CTR works better for '
     'larger stream numbers"',
@@ -58,9 +64,9 @@ def is_growing(by: pd.Series) -> bool:
     return len(by) > 1 and bool((by.diff().iloc[1:] > 0).all())
 
 
-def is_ahead(by: pd.Series) -> bool:
+def is_ahead(by: pd.Series, margin: float = MARGIN) -> bool:
     """Return whether there are ratios, all above one by more than the margin."""
-    return len(by) > 0 and bool((by > 1 + MARGIN).all())
+    return len(by) > 0 and bool((by > 1 + margin).all())
 
 
 def is_behind(by: pd.Series) -> bool:
@@ -118,8 +124,7 @@ class DiffusionFigures:
     - ``totals``: from ``total_results``, by W in seconds.
     - ``routing``: from ``routing_time``, by W in seconds.
     - ``outcomes``: of the other experiments, by the paper's figure ("11, 12", "13", "14", "15",
-      "16"), "16, r_i" from ``halved_burstiness``, "14, wait" from ``shorter_waits``, and "13 to 16"
-      from ``printed_coordination``.
+      "16"), "16, r_i" from ``halved_burstiness``, and "14, wait" from ``shorter_waits``.
     - ``covers``: from ``greedy_cover_ratios``.
     - ``tuned``: from ``first_lengths``.
     """
@@ -200,7 +205,7 @@ class DiffusionFigures:
                 number, label, "ATR", reading
             )
             for reading in READINGS
-            for label in (TWO, ROOT, HALF, ALL)
+            for label in (TWO, ROOT, HALF, ALL, PRINTED)
             if (label, reading) in ran
         }
 

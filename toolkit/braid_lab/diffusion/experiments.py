@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from fractions import Fraction
 from itertools import product
 from math import isqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from braid.core.cluster_model import GU, CostParameters, HostCapacity
+from braid.core.cluster_model import GU, REFERENCE_MIPS, CostParameters, HostCapacity
 from braid.core.placement import Placement, placements_for
 from braid.core.run_events import BatchCommitted
 from braid.papers.baselines.centralized import Centralized
@@ -97,9 +98,11 @@ ALIGNED_OR_COORDINATED: Contenders = {
 }
 """The competitors of the trade-offs, Fig. 13 to 16."""
 
-PRINTED: Contenders = {"ATR": Competitor("ATR"), "CTR, no bound": Competitor("CTR", "none")}
-"""ATR, and CTR as printed, which stores a segment on all of V_1."""
+VISITING: Contenders = {**ALIGNED_OR_COORDINATED, "CTR, no bound": RIVALS["CTR, no bound"]}
+"""The same, and CTR as printed, which stores a segment on all of V_1."""
 
+BATCH_SECONDS = 1.0
+"""Seconds of event time in a micro-batch."""
 TUPLE_BYTES = 1000
 """Size of a tuple; the paper gives none. Bandwidth and memory are in proportion to it."""
 
@@ -150,7 +153,8 @@ def make_arrivals(setting: DiffusionSetting) -> Arrivals:
     s = setting
     rates = draw_rates(s.streams, s.seed, *s.rates)
     windows = (s.window,) * s.streams
-    return Arrivals(rates, s.window + s.seconds, 1.0, windows, s.selectivity, s.burst, seed=s.seed)
+    seconds = s.window + s.seconds, BATCH_SECONDS
+    return Arrivals(rates, *seconds, windows, s.selectivity, s.burst, seed=s.seed)
 
 
 def placement_names() -> tuple[str, ...]:
@@ -271,11 +275,14 @@ def record_settings(
         f.name: {getattr(s, f.name) for s in runs} - {None} for f in fields(DiffusionSetting)
     }
     values["rates"] = {format_rates(s) for s in runs}
-    values["probe"] = {_describe_probe(s.costs) for s in runs}
+    values["probe"] = {describe_probe(s.costs) for s in runs}
     values["transfer_ms"] = {s.costs.transfer_ms for s in runs}
     values["period"] = Arrivals.period
     values["gain"] = f"{100 * GAIN:g} %"
-    values["tuple_bytes"] = TUPLE_BYTES
+    values["step"] = Aligned.step_batches
+    values["weights"] = [str(Fraction(w).limit_denominator(100)) for w in Aligned.load_weights]
+    values["mips"], values["tuple_bytes"] = REFERENCE_MIPS, TUPLE_BYTES
+    values["batch"] = BATCH_SECONDS
     values["policies"] = {rival.placement for rival in rivals.values()}
     coordinated = (name for name, rival in rivals.items() if rival.placement.startswith("CTR"))
     values["bounds"] = {name.partition(", ")[2].removeprefix("L = ") for name in coordinated}
@@ -287,7 +294,8 @@ def format_rates(setting: DiffusionSetting) -> str:
     return "{:g} to {:g}".format(*setting.rates)
 
 
-def _describe_probe(costs: CostParameters) -> str:
+def describe_probe(costs: CostParameters) -> str:
+    """Return the cost of a probe as text."""
     if costs.probe_ms:
         return f"{costs.probe_ms:g} ms for each host visited"
     return f"{costs.compare_us:.3g} µs for each tuple scanned"

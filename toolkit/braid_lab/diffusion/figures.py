@@ -19,9 +19,10 @@ from braid.core.run_events import BatchCommitted
 from braid_lab.common.recorded_settings import concat_runs
 from braid_lab.diffusion.experiments import (
     ALIGNED_OR_COORDINATED,
-    PRINTED,
     READINGS,
     RIVALS,
+    VISITED,
+    VISITING,
     Competitor,
     DiffusionSetting,
     OutcomeSource,
@@ -33,7 +34,6 @@ from braid_lab.diffusion.experiments import (
     seed_means,
     simulate_setting,
 )
-from braid_lab.workloads.poisson_arrivals import Arrivals
 
 
 def segment_length(
@@ -62,7 +62,9 @@ def segment_length(
     ]
     rows = pd.concat(runs, ignore_index=True)
     rows = rows.assign(throughput=rows["throughput"] * rows["x"].map(_count_parts))
-    return record_settings(rows, operators, fixed, length=lengths, seed=range(seeds))
+    batches = [1 / _count_parts(t) for t in lengths]
+    ran = dict(length=lengths, batch=batches, seed=range(seeds))
+    return record_settings(rows, operators, fixed, **ran)
 
 
 def _count_parts(length: float) -> int:
@@ -130,7 +132,7 @@ def total_results(
     seed.
     """
     baselines = {name: RIVALS[name] for name in ("Semantics-unaware", "Centralized")}
-    rivals = {**ALIGNED_OR_COORDINATED, **PRINTED, **baselines}
+    rivals = {**VISITING, **baselines}
     del rivals["CTR, L = √J"]  # the same as J/2 for six hosts
     base = DiffusionSetting(3, window, hosts=6, seconds=seconds)
     drawn = product(every_rates, range(seeds))
@@ -167,18 +169,13 @@ def compare_interpretations(
 ) -> pd.DataFrame:
     """Return the outcomes of ATR and CTR under both interpretations of a probe's cost.
 
-    The column ``reading`` has the interpretation.
+    CTR without a bound is among them under one. The column ``reading`` has the interpretation.
     """
-    runs = [
-        run_sweep(
-            figure,
-            {x: replace(s, costs=costs) for x, s in settings.items()},
-            ALIGNED_OR_COORDINATED,
-            seeds,
-            source,
-        ).assign(reading=reading)
-        for reading, costs in READINGS.items()
-    ]
+    runs = []
+    for reading, costs in READINGS.items():
+        priced = {x: replace(s, costs=costs) for x, s in settings.items()}
+        rivals = VISITING if reading == VISITED else ALIGNED_OR_COORDINATED
+        runs.append(run_sweep(figure, priced, rivals, seeds, source).assign(reading=reading))
     return concat_runs(runs)
 
 
@@ -218,7 +215,7 @@ def shorter_waits(
     """Return Fig. 14 at W = 50 by the seconds of work that may wait at a host, which are ours."""
     s = DiffusionSetting(3, 50.0, seconds=seconds)
     by = {p: replace(s, patience=p) for p in waits}
-    return run_sweep("14, wait", by, ALIGNED_OR_COORDINATED, seeds, source)
+    return run_sweep("14, wait", by, VISITING, seeds, source)
 
 
 def join_selectivity(
@@ -256,40 +253,6 @@ def halved_burstiness(
     """Return Fig. 16 with r_i from 5 to 20, as printed, so that the mean is half of r_i."""
     runs = {t: DiffusionSetting(3, 30.0, burst=t, seconds=seconds) for t in thetas}
     return compare_interpretations("16, r_i", runs, seeds, source)
-
-
-PRINTED_AT = {"13": "n = 6", "14": "W = 50 s", "15": "σ = 0.2", "16": "θ = 1"}
-"""By figure, where CTR runs as printed: the paper has it ahead there."""
-
-
-def printed_coordination(
-    seconds: int, seeds: int, source: OutcomeSource = run_and_summarize
-) -> pd.DataFrame:
-    """Return CTR without a bound beside ATR, where the paper has CTR ahead in Fig. 13 to 16.
-
-    x is the value of a figure, ``join`` describes the join.
-    """
-    s = DiffusionSetting(3, 30.0, seconds=seconds)
-    at = {
-        PRINTED_AT["13"]: replace(s, streams=6, window=20.0, selectivity=0.15),
-        PRINTED_AT["14"]: replace(s, window=50.0),
-        PRINTED_AT["15"]: replace(s, selectivity=0.2),
-        PRINTED_AT["16"]: replace(s, rates=(10.0, 40.0), burst=1.0),
-    }
-    rows = run_sweep("13 to 16", at, PRINTED, seeds, source)
-    return rows.assign(join=rows["x"].map({x: _describe_join(s) for x, s in at.items()}))
-
-
-def _describe_join(s: DiffusionSetting) -> str:
-    bursts = (
-        f", θ = {s.burst:g} with a period of {Arrivals.period:g} s, the mean rate half of r_i"
-        if s.burst
-        else ""
-    )
-    return (
-        f"{s.streams} streams, r_i of {format_rates(s)} tuples/s, W = {s.window:g} s, "
-        f"σ = {s.selectivity:g} for each {s.selects}{bursts}"
-    )
 
 
 @dataclass(frozen=True)

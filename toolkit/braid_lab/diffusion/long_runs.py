@@ -32,7 +32,6 @@ from braid_lab.diffusion.figures import (
     EXPERIMENTS,
     first_lengths,
     halved_burstiness,
-    printed_coordination,
     segment_length,
     shorter_waits,
 )
@@ -135,7 +134,7 @@ def requested_runs() -> dict[str, Callable[[], Outcome]]:
         for experiment in EXPERIMENTS.values():
             experiment.run(SECONDS, SEEDS, experiment.values, source)
         segment_length(SECONDS, SEEDS, source=source)
-        for run in (printed_coordination, halved_burstiness, shorter_waits):
+        for run in (halved_burstiness, shorter_waits):
             run(SECONDS, SEEDS, source=source)
 
     return CACHE.list_requests(request)

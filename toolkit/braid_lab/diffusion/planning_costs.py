@@ -25,7 +25,6 @@ from braid.papers.diffusion.segment_length import atr_overhead
 from braid_lab.common.recorded_settings import describe_machine
 from braid_lab.diffusion.exact_cover import chvatal_bound, exact_cover
 from braid_lab.diffusion.experiments import (
-    PRINTED,
     RIVALS,
     DiffusionSetting,
     make_placement,
@@ -154,8 +153,10 @@ def check_equations(
         printed = (_compute_eq_2 if name != "CTR" else _compute_eq_4)(events, done, free)
         rows.append((equation, name, t, one.seed, free.window, printed, extra / len(done)))
     names = ["equation", "placement", "length", "seed", "window", "printed", "counted"]
+    rivals = {"CTR, no bound": RIVALS["CTR, no bound"]}
     frame = pd.DataFrame(rows, columns=names)
-    return record_settings(frame, ran, PRINTED, length=lengths, counted_seconds=len(done))
+    more = dict(length=lengths, counted_seconds=len(done), warmup=Coordinated.warmup_hosts)
+    return record_settings(frame, ran, rivals, **more)
 
 
 def _compute_eq_2(events: list[Any], done: list[BatchCommitted], s: DiffusionSetting) -> float:
