@@ -152,7 +152,7 @@ def test_results_since_the_start_never_fall():
     none = pd.DataFrame()
     f = DiffusionFigures(none, {60.0: found}, {}, {}, none, none)
     told = claims.coordinated_results_check(f, "7", 60.0).setting
-    assert "(L of CTR: 2, J, J/2 and no bound); 6 hosts drawn as in section 5" in told
+    assert "(bound L on copies: 2, J, J/2 and no bound); J = 6 hosts drawn as in section 5" in told
     assert "3 streams of 2 to 8 tuples/s" in told
     assert "W = 5 s" in told and "of one window and 5 s, each of seeds 0 to 1" in told
     assert "ATR" not in told, "it is not in this row"

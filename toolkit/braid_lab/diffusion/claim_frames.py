@@ -24,10 +24,10 @@ BOUNDS = (TWO, ROOT, HALF, PRINTED)
 UNBOUND = "L; Wang 2008, 15.1, says L = 2"
 """Note on a value that the paper leaves open and the later book names."""
 UNAWARE, CENTRALIZED = "Semantics-unaware", "Centralized"
-POLICIES, PLAIN = "{policies} (L of CTR: {bounds})", "{policies}"
+POLICIES, PLAIN = "{policies} (bound L on copies: {bounds})", "{policies}"
 JOIN = (
-    "{hosts} hosts drawn as in section 5, {streams} streams of {rates} tuples/s, W = {window} s, "
-    "σ = {selectivity} for each {selects}"
+    "J = {hosts} hosts drawn as in section 5, {streams} streams of {rates} tuples/s, W = "
+    "{window} s, σ = {selectivity} for each {selects}"
 )
 LOADS = (
     "modelled in batches of {batch} s, tuples of {tuple_bytes} bytes, weights of {weights} in Eq. 1"

@@ -26,9 +26,9 @@ PLANNED = (
     "window and {seconds} s, seed {seed}"
 )
 COVERED = (
-    "covers for the first hop of the first stream in CTR's own plans, one plan in {each}, L: "
-    f"{{copies}}, exact ones by integer programming; {JOIN}, {SEGMENTS}; {COSTS}; one window and "
-    "{seconds} s, each of seeds {seed:range}"
+    "covers for the first hop of the first stream in CTR's own plans, one plan in {each}, bound L "
+    f"on copies: {{copies}}, exact ones by integer programming; {JOIN}, {SEGMENTS}; {COSTS}; one "
+    "window and {seconds} s, each of seeds {seed:range}"
 )
 FREE = (
     f"with {SEGMENTS}; {JOIN}; {LOADS}, hosts take no time; tuples and intermediate results sent "
@@ -39,7 +39,8 @@ SETTINGS = {
     "Fig. 9": PLANNED,
     "Fig. 10": PLANNED,
     "Eq. 2": f"ATR-unoptimized {FREE}",
-    "Eq. 3": f"CTR (L: {{bounds}}; {{warmup}} hosts by load alone while some hold nothing) {FREE}",
+    "Eq. 3": f"CTR (bound L on copies: {{bounds}}; {{warmup}} hosts by load alone while some hold "
+    f"nothing) {FREE}",
 }
 CLAIMS = ClaimRegistry(PAPER, SETTINGS)
 
