@@ -183,7 +183,7 @@ def printed_claim(f: DiffusionFigures, figure: str, name: str, x: float, unit: s
     failure = f"{QUOTES[figure]} (section 5): CTR / ATR {result}"
     finding = judge(result, is_ahead(ratio), failure=failure)
     probe = describe_probe(READINGS[VISITED])
-    return name_runs(finding, rows, bounds="no bound", probe=probe, **{VARIED[figure]: x})
+    return name_runs(finding, rows, bounds="none", probe=probe, **{VARIED[figure]: x})
 
 
 @CLAIMS.claim("Fig. 14", "ATR ahead for the smallest window: CTR / ATR")
