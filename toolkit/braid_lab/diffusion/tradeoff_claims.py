@@ -178,8 +178,9 @@ def printed_claim(f: DiffusionFigures, figure: str, name: str, x: float, unit: s
     """Fig. 13 to 16: the policy as printed, where its figures have it ahead."""
     rows = f.outcomes[figure]
     by = seed_means(rows[rows["reading"] == VISITED]).loc[[x]]
-    ratio, (ctr, atr) = by[PRINTED] / by["ATR"], by.loc[x, [PRINTED, "ATR"]]
-    result = f"{ratio[x]:.4g}: {ctr:,.2f} / {atr:,.2f} results/s"
+    ratio = by[PRINTED] / by["ATR"]
+    both = " / ".join(f"{float(f'{by.loc[x, name]:.5g}'):,}" for name in (PRINTED, "ATR"))
+    result = f"{ratio[x]:.4g}: {both} results/s"
     failure = f"{QUOTES[figure]} (section 5): CTR / ATR {result}"
     finding = judge(result, is_ahead(ratio), failure=failure)
     probe = describe_probe(READINGS[VISITED])
