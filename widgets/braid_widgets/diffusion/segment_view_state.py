@@ -73,6 +73,7 @@ class SegmentViewState:
         self._chosen: list[PathChosen] = []
 
     def apply_event(self, event: Any) -> None:
+        """Fold in one event; ignore kinds that place nothing."""
         if isinstance(event, SegmentPlaced):
             self._place_segment(event)
         elif isinstance(event, PathChosen):

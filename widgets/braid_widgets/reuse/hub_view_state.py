@@ -87,6 +87,7 @@ class HubViewState:
         self._is_shown = False
 
     def apply_event(self, event: Any) -> None:
+        """Fold in one event of the hub."""
         if self._is_shown:  # what changed before the last commit is in its frame
             self.operators = {o.id: o._replace(is_changed=False) for o in self.operators.values()}
             self.moves, self._is_shown = [], False
