@@ -76,13 +76,13 @@ def test_settings_of_the_ring_are_those_of_small_runs() -> None:
     times = response_times((2, 3), sigmas=(0.2,), hops=(0.001,), setting=RingSetting(rate=8.0))
     (computed,) = RING.test_claims(times=times)
     assert computed.setting == (
-        "computed by Eq. 13.5 for 2 to 3 nodes; 3 streams of 8 tuples/s, W = 10 s, σ = 0.2, "
-        "T_j of 5, 10 and 20 µs, T_s of 100 µs, T_n of 1 ms"
+        "computed by Eq. 13.5 for 2 to 3 nodes; 3 streams of 8 tuples/s, W = 10 s, S⋈ = 0.2 in "
+        "each probing step, T_j of 5, 10 and 20 µs, T_s of 100 µs, T_n of 1 ms"
     )
     few = RingSetting(rate=8.0, window=4.0, seconds=6.0)
     parts = concat_runs(cost_breakdown(2, replace(few, streams=m), (4,)) for m in (3, 5))
     (counted,) = RING.test_claims(parts=parts.assign(streams=3))
-    assert "on 2 nodes, counted; 3 and 5 streams of 8 tuples/s" in counted.setting
+    assert "on 2 nodes, counted; 3 and 5 Poisson streams of 8 tuples/s" in counted.setting
     assert counted.setting.endswith("6 s of the 600 printed, the first 4 s not counted, seeds 4")
 
 

@@ -42,6 +42,8 @@ CHANGES = {
 """Fig. 16.6 and 16.7."""
 BOOK_NODES = 20
 """The processing nodes of section 16.1."""
+PAIR_PART = 3
+"""The part of a batch's time that is left to a node's pairs, as 1 / PAIR_PART of it."""
 
 
 def adaptation_curves(
@@ -65,7 +67,7 @@ def adaptation_curves(
     change, frames = CHANGES[figure], []
     for price, seed in product(prices or change.prices, seeds):
         setting = replace(change.setting, seconds=seconds, seed=seed, price=price)
-        third = int(setting.step / 3 / (setting.costs.compare_us * 1e-6))
+        third = int(setting.step / PAIR_PART / (setting.costs.compare_us * 1e-6))
         growing = Ring(nodes, max_pairs_per_node=third, max_hosts=most)
         for adapts, ring in ((False, Ring(nodes)), (True, growing)):
             events = setting.simulate_placement(ring, change.factor)
@@ -76,6 +78,7 @@ def adaptation_curves(
         pd.concat(frames, ignore_index=True)[names],
         nodes=nodes,
         most=most,
+        pair_part=PAIR_PART,
         later_rate=change.factor * change.setting.rate,
         price_percent=tuple(100 * price for price in prices or change.prices),
         seconds=seconds,

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-STREAMS = "{streams} streams of {rate} tuples/s, W = {window} s"
+STREAMS = "{streams} Poisson streams of {rate} tuples/s, W = {window} s"
 """The streams of a run, and their window."""
+SIGMA = ", σ = {sigma} for each pair of streams"
 FINE = ", batches of at most W / ({slice_batches} N)"
 """How long batches are, where slices are compared."""
 RUN = "{seconds} s of the {printed_seconds} printed, the first {window} s not counted, seeds {seed}"
 """How long and how often it is."""
-COSTS = ", a pair at {pair_us} µs, a send and a receipt at {send_us} µs each"
+COSTS = (
+    ", a pair at {pair_us} µs, the receipt of a tuple, the send and the receipt of an intermediate "
+    "result at {send_us} µs each, a node's other work free"
+)
 HOP_TIMES = ", T_n of {hop_ms} ms"
-RING_HOPS = ", hops without queueing: {ring_hops} in a ring"
+RESPONSE = (
+    "; response time: that of a batch's busiest node for one tuple, in the mean of batches, and "
+    "hops without queueing, "
+)
+RING_HOPS = "{ring_hops} in a ring"
 CTR_HOPS, ATR_HOPS = "{ctr_hops} under CTR", "{atr_hops} under ATR"
-PRICES = COSTS + HOP_TIMES
-"""The prices that turn counts into time."""
+PRICES = COSTS + HOP_TIMES + RESPONSE
+"""The prices that turn counts into time; which hops there are follows."""
 AS = "counted and priced"
 ONE_SEGMENT = "segments of {ctr_segment} batch"
 ATR = "ATR (T = W and {long_segment} W)"
@@ -24,4 +32,4 @@ BEST = "the best of PSP, PSP-D and PSP-I (all tuples of a batch at once)"
 
 def describe_schemes(schemes: str, costs: str = "") -> str:
     """Return the template of the setting of schemes on several lengths."""
-    return f"{schemes}; {{nodes}} nodes, {STREAMS}, σ = {{sigma}}{FINE}{costs}; {RUN}"
+    return f"{schemes}; {{nodes}} nodes, {STREAMS}{SIGMA}{FINE}{costs}; {RUN}"

@@ -25,7 +25,16 @@ from braid_lab.common.claims import (
 )
 from braid_lab.psp import rival_claims
 from braid_lab.psp.adaptation import CHANGES, RateChange
-from braid_lab.psp.claim_settings import COSTS, FINE, HOP_TIMES, RING_HOPS, RUN, STREAMS
+from braid_lab.psp.claim_settings import (
+    COSTS,
+    FINE,
+    PRICES,
+    RESPONSE,
+    RING_HOPS,
+    RUN,
+    SIGMA,
+    STREAMS,
+)
 from braid_lab.psp.contest_claims import add_hops
 from braid_lab.psp.cost import send_seconds
 from braid_lab.psp.experiments import (
@@ -37,21 +46,23 @@ from braid_lab.psp.experiments import (
 )
 
 _GROWING = (
-    "PSP-D of {nodes} nodes, fixed and adapting up to {most} by the pairs that a node compares; "
-    "{streams} streams of {rate}, then {later_rate} tuples/s, W = {window} s, σ = {sigma}, batches "
-    "of {step} s, the {join} join at {price_percent} % of our costs (a pair {pair_us} µs, a send "
-    "and a receipt {send_us} µs each); {seconds} s, seeds {seed}"
+    "PSP-D of {nodes} nodes, fixed, and adapting by aggressive relocation, with {pair_part} nodes "
+    f"for each batch's time of pairs, at most {{most}}; {STREAMS}, from half-way on {{later_rate}} "
+    f"tuples/s{SIGMA}, batches of {{step}} s, the {{join}} join at {{price_percent}} % of our "
+    f"costs ({COSTS[2:]}); response time of a batch: its wait and the work of its busiest node, "
+    "without hops; {seconds} s, seeds {seed}"
 )
-_RING = f"PSP-D on {{nodes:range}} nodes, counted and priced; {STREAMS}, σ = {{sigma}}{FINE}"
-_FINE_HOPS = f", {{hop_ms:count}} T_n of {{hop_ms:range}} ms{RING_HOPS}"
+_RING = f"PSP-D on {{nodes:range}} nodes, counted and priced; {STREAMS}{SIGMA}{FINE}"
+_FINE_HOPS = f", {{hop_ms:count}} T_n of {{hop_ms:range}} ms{RESPONSE}{RING_HOPS}"
 SETTINGS = {
-    "Fig. 16.1": f"PSP-D on {{nodes}} nodes, counted; {STREAMS}, σ = {{sigma}}, batches of "
+    "Fig. 16.1": f"PSP-D on {{nodes}} nodes, counted; {STREAMS}{SIGMA}, batches of "
     f"{{step}} s; {RUN}",
     "Fig. 16.2": f"{_RING}{COSTS}{_FINE_HOPS}; {RUN}",
     "Fig. 16.2(a)": f"{_RING}, the {{join}} join, {COSTS[2:]}{_FINE_HOPS}; {RUN}",
-    "Theorem 9": f"computed by Eq. 13.5 for {{nodes:range}} nodes; {STREAMS}, σ = {{sigma}}, "
+    "Theorem 9": "computed by Eq. 13.5 for {nodes:range} nodes; {streams} streams of {rate} "
+    "tuples/s, W = {window} s, S⋈ = {sigma} in each probing step, "
     "T_j of {pair_us} µs, T_s of {sent_us} µs, T_n of {hop_ms} ms",
-    "16.2": f"{_RING}{COSTS}{HOP_TIMES}{RING_HOPS}; {RUN}",
+    "16.2": f"{_RING}{PRICES}{RING_HOPS}; {RUN}",
     "16.5": _GROWING,
 }
 CLAIMS = ClaimRegistry("Wang 2008, II", SETTINGS)
@@ -78,11 +89,11 @@ def equation_claim(parts: pd.DataFrame) -> Finding:
     by, printed = (compare(e).groupby(keys).mean() for e in ("equation", "printed"))
     pairs, sends = format_values(by["join"]), format_values(by["network"])
     reading = (
-        f"counted over computed, by streams, in the mean of seeds: pairs {pairs}; sends {sends}; "
-        f"each seed is within {ratio.min():.2f} to {ratio.max():.2f} (our bound: {OFF:.0%} off). "
-        f"T_j is for a pair (Table 13.1); for a result, as the product is printed, pairs are "
-        f"{format_values(printed['join'])}. An intermediate result is sent N - 1 times, not to the "
-        f"node where it was found; N times, as printed, sends are "
+        f"counted over computed, by streams, in the mean of batches and seeds: pairs {pairs}; "
+        f"sends {sends}; each seed is within {ratio.min():.2f} to {ratio.max():.2f} (our bound: "
+        f"{OFF:.0%} off). T_j is for a pair (Table 13.1); for a result, as the product is printed, "
+        f"pairs are {format_values(printed['join'])}. An intermediate result is sent N - 1 times, "
+        f"not to the node where it was found; N times, as printed, sends are "
         f"{format_values(printed['network'])}. S = σ^k in the k-th probing step, for a match fits "
         "all k tuples before it"
     )
@@ -105,7 +116,7 @@ def best_ring_lengths(times: pd.DataFrame, *by: str) -> pd.Series:
 
 
 @CLAIMS.claim(
-    "Fig. 16.2",
+    "Fig. 16.2, 16.2",
     "More nodes help up to a point: the best ring has an interior length",
     is_required=True,
 )
@@ -153,7 +164,7 @@ def fourteen_nodes_claim(work: pd.DataFrame) -> Finding:
         f"by response time, in the mean of the seeds {where}, with one seed at {each.min()} to "
         f"{each.max()}; {best.nunique()} lengths are best at some T_n. Theorem 9 gives "
         f"{BOOK_LENGTH} nodes at {1e3 * hop_seconds_for(BOOK_LENGTH):.2f} ms with our costs. The "
-        "book prints none"
+        "book prints no T_n"
     )
     ran = {"join": join, "sigma": sigma, "pair_us": JOINS[join]}
     finding = judge_reading(where, bool(fits), reading)
@@ -161,7 +172,7 @@ def fourteen_nodes_claim(work: pd.DataFrame) -> Finding:
 
 
 @CLAIMS.claim(
-    "Fig. 16.2",
+    "Fig. 16.2, 16.2",
     "Response time grows with the selectivity",
     is_required=True,
     setting=f"{_RING}{COSTS}, any T_n; {RUN}",
@@ -221,8 +232,8 @@ def length_by_selectivity_claim(work: pd.DataFrame) -> Finding:
     result = (
         f"the best ring at σ = {low:g} is longer than at {high:g} in {longer} of {len(best)} "
         f"settings of a cost, a T_n and a seed, and shorter in {shorter}; small join, T_n "
-        f"{1e3 * HOPS[-1]:g} ms: {sizes} nodes in the mean of the seeds. It "
-        "counts if no greater σ has a longer one"
+        f"{1e3 * HOPS[-1]:g} ms: {sizes} nodes in the mean of the seeds. To hold, it is longer in "
+        "some setting, and in none shorter than at a greater σ"
     )
     quote = '"For smaller join selectivities, we expect large optimal number of nodes in the ring"'
     is_longer = (best.diff(axis=1).iloc[:, 1:] <= 0).all(axis=None) and longer > 0
@@ -288,9 +299,9 @@ def _measure_sending_load(change: RateChange) -> float:
     "15.1",
     "PSP has no duplicated state at any time (measured after every batch)",
     is_required=True,
-    setting="PSP, form {form}, on Spark; {streams} streams of {rates} tuples/s, W = {windows} s, "
-    "σ = {sigma}; {nodes} nodes, then {resize} by {relocation} relocation; {batches} batches of a "
-    "second, one seed",
+    setting="PSP in the form {form} alone, on Spark; {streams} Poisson streams of {rates} "
+    f"tuples/s, W = {{windows}} s{SIGMA}; {{nodes}} nodes, from half-way on {{resize}} by "
+    "{relocation} relocation; {batches} batches of a second, one seed",
 )
 def one_copy_on_spark_claim(measured: Sequence[Any], launched: Mapping[str, object]) -> Finding:
     """Section 15.1: no tuple is stored twice, also when the ring grows.

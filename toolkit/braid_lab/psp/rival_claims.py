@@ -19,28 +19,30 @@ from braid_lab.common.claims import (
     judge_reading,
     leave_untested,
 )
-from braid_lab.common.recorded_settings import format_setting
+from braid_lab.common.recorded_settings import format_recorded, format_setting
 from braid_lab.psp import contest_claims
-from braid_lab.psp.claim_settings import COSTS, FINE, HOP_TIMES, RING_HOPS, RUN, STREAMS
+from braid_lab.psp.claim_settings import COSTS, FINE, HOP_TIMES, RING_HOPS, RUN, SIGMA, STREAMS
 from braid_lab.psp.scheme_comparison import COPIES, CTR_SEGMENT
 from braid_lab.psp.scheme_properties import BEFORE_END
 
+_MANY = "PSP-I with {tuples} tuples at once, the mean of a batch, counted"
 _AT_ONCE = (
-    f"PSP-I with {{tuples}} tuples at once, counted and priced; {{nodes}} nodes, "
-    f"{STREAMS}, σ = {{sigma}}{COSTS}{HOP_TIMES}{RING_HOPS}; {RUN}"
+    f"{_MANY} and priced; {{nodes}} nodes, {STREAMS}{SIGMA}{COSTS}{HOP_TIMES}; response time: that "
+    "of a batch's busiest node for one tuple, in the mean of batches, times the tuples at once, "
+    f"and hops without queueing, {RING_HOPS}; {RUN}"
 )
 SETTINGS = {
-    "15.1": "ATR with T = {segment} s, its tuples at the end of a run; {nodes} nodes, "
-    f"{STREAMS}, batches of {{step}} s; runs of {{seconds:range}} s, a segment on every node, "
-    "where the book has {printed_seconds}, seeds {seed}",
-    "Fig. 15.1": f"{{schemes}} on {{nodes}} nodes; {STREAMS}, σ = {{sigma}}{FINE}; {{seconds}} s, "
-    "the first {window} s not counted, seeds {seed}",
+    "15.1": "ATR with T = {segment} s and one master, its tuples at the end of a run; {nodes} "
+    f"nodes, {STREAMS}, batches of {{step}} s; runs of (N + {{spare}}) T, {{seconds:range}} s, a "
+    "segment on every node, where the book has {printed_seconds}, seeds {seed}",
+    "Fig. 15.1": f"{{schemes}} on {{nodes}} nodes; {STREAMS}{SIGMA}{FINE}; {{seconds}} s, "
+    "{counted}, seeds {seed}",
     "Fig. 14.1": "PSP-D of N + M nodes ({rings}), the M taken in at once; two streams with full "
     "windows of N (N + M) batches of equal size",
     "Fig. 16.3": _AT_ONCE,
     "16.3": _AT_ONCE,
-    "12.4": f"PSP-I with {{tuples}} tuples at once, counted; {{nodes}} nodes, {STREAMS}, σ = "
-    "{sigma}; {seconds} s, the first {window} s not counted, seeds {seed}",
+    "12.4": f"{_MANY}; {{nodes}} nodes, {STREAMS}{SIGMA}; {{seconds}} s, the first {{window}} s "
+    "not counted, seeds {seed}",
 }
 CLAIMS = ClaimRegistry("Wang 2008, II", SETTINGS)
 
@@ -120,10 +122,13 @@ ORDERS: dict[str, tuple[Callable[[pd.DataFrame], pd.Series], str]] = {
 _SEGMENTS = f"segments of {CTR_SEGMENT} batch"
 _RUN_SCHEMES = f"ATR (T = W), CTR ({COPIES} copies, {_SEGMENTS}) and PSP-D"
 _OTHER_SCHEMES = {
-    "Duplication Removal": f"ATR (T = W), CTR (no bound on copies, {_SEGMENTS}) and PSP-D",
+    "Duplication Removal": f"ATR (T = W), CTR (no bound on copies, and {COPIES}, {_SEGMENTS}) and "
+    "PSP-D",
     "Adaptation Cost": f"PSP-D, which takes a node in passively {BEFORE_END} s before the end,",
 }
 """By row of Fig. 15.1, what is run for it, if it is not what is run for the others."""
+_OTHER_SECONDS = {"Adaptation Cost": f"the last {BEFORE_END} s counted"}
+"""By row, which part of a run is counted, if it is not that for the others."""
 
 
 def _list_comparison_rows(rows: pd.DataFrame) -> Iterator[Case]:
@@ -145,7 +150,9 @@ def comparison_row_claim(item: str, words: str, schemes: pd.DataFrame) -> Findin
         if reading
         else judge(text, holds, text)
     )
-    return replace(finding, ran={"schemes": _OTHER_SCHEMES.get(item, _RUN_SCHEMES)})
+    ran = _OTHER_SCHEMES.get(item, _RUN_SCHEMES)
+    full = f"the first {format_recorded(schemes, 'window')} s not counted"
+    return replace(finding, ran={"schemes": ran, "counted": _OTHER_SECONDS.get(item, full)})
 
 
 def format_spread(low: float, high: float) -> str:

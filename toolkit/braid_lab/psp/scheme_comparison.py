@@ -46,6 +46,8 @@ SEGMENTS = (10.0, 30.0, 50.0)
 """Section 16.4: segment lengths of ATR in seconds, from the window's to five times that."""
 
 
+SPARE_SEGMENTS = 3
+"""Segments of a run of ATR beyond one for each node."""
 SIDE, TOGETHER = RingSetting(seconds=30.0), RingSetting(seconds=20.0)
 LONG_ENOUGH = RingSetting(seconds=0.0, step=1.0)
 """Default settings: comparison, many tuples at once, and the state of ATR."""
@@ -238,7 +240,7 @@ def replica_table(
     """
     rows, lengths = [], set()
     for n, segment, seed in product(nodes, segments, seeds):
-        seconds = max(setting.seconds, (n + 3) * segment)
+        seconds = max(setting.seconds, (n + SPARE_SEGMENTS) * segment)
         lengths.add(seconds)
         given = replace(setting, seconds=seconds, seed=seed)
         placement = Aligned(n, segment_batches=round(segment / given.step), adaptive=False)
@@ -247,7 +249,8 @@ def replica_table(
         formula = cost.memory_atr(given.cost_workload(), n, segment)
         rows.append((n, segment, seed, live, unpurged_tuples(events, n), formula))
     names = ["nodes", "segment", "seed", "live_modelled", "left_modelled", "formula_modelled"]
-    return setting.record_run(pd.DataFrame(rows, columns=names), seconds=lengths)
+    frame = pd.DataFrame(rows, columns=names)
+    return setting.record_run(frame, seconds=lengths, spare=SPARE_SEGMENTS)
 
 
 def unpurged_tuples(events: Iterable[Any], nodes: int) -> int:

@@ -34,16 +34,25 @@ from braid_lab.psp.scheme_comparison import (
 )
 
 ROWS: Mapping[str, tuple[tuple[str, str, str], str]] = {
-    "Routing Cost": (("Low", "High", "Low"), "covers looked for, a new block"),
-    "Per Segment Metadata": (("No", "Yes", "No"), "sets of hosts that routes name"),
-    "Duplication Removal": (("No", "Yes", "No"), "second replicas left out, a tuple"),
+    "Routing Cost": (("Low", "High", "Low"), "set covers computed for a new block"),
+    "Per Segment Metadata": (
+        ("No", "Yes", "No"),
+        "different sets of other hosts that one stream's blocks visit for another, the most",
+    ),
+    "Duplication Removal": (("No", "Yes", "No"), "second replicas left out for a new tuple"),
     "Load Balancing Granularity": (
         ("Large", "Small", "Small"),
         "pairs of a batch on its busiest host, in the mean of batches, %",
     ),
-    "State Management Cost": (("High", "High", "Low"), "tuples inserted, a tuple"),
-    "Adaptation Cost": (("Unknown", "Unknown", "Low"), "state moved for a node more, passively, %"),
-    "Network Transmission": (("Low", "Middle", "High"), "sent, a tuple"),
+    "State Management Cost": (("High", "High", "Low"), "times that a tuple is inserted"),
+    "Adaptation Cost": (
+        ("Unknown", "Unknown", "Low"),
+        "share of the state that is moved for one more node, %",
+    ),
+    "Network Transmission": (
+        ("Low", "Middle", "High"),
+        "copies of a tuple and of its intermediate results that are sent",
+    ),
 }
 """Fig. 15.1: by row, what it prints for ATR, CTR and PSP, and what is counted for it here."""
 

@@ -15,8 +15,8 @@ from braid_lab.common.claims import ClaimRegistry, Finding, judge, judge_reading
 from braid_lab.shared_ring.experiments import AS_RUN, EVENLY, QueryAnswers, compute_imbalance
 
 _FLIGHTS = (
-    "{queries} dashboards over {streams} streams, {days} days of flights and weather of {month} in "
-    "{batches} batches; Chain (Mem-Opt) on Spark, "
+    "{queries} dashboards, {selecting} of them with selections, over {streams} streams, {days} "
+    "days of flights and weather of {month} in {batches} batches; Chain (Mem-Opt) on Spark, "
 )
 _ANSWERED = f"{_FLIGHTS}on a ring of {{hosts}} hosts, beside each query by DuckDB"
 _ALONE = f"{_FLIGHTS}on {{hosts}} host, all queries in one run and each in its own"
@@ -43,7 +43,7 @@ SAME = 0.01
 
 @CLAIMS.claim(
     "20.1",
-    "A result from B_2 and C_3 has T = (111, 110, 010) and goes to q2 alone",
+    "A result from B_2 and C_3, for a new tuple of A, has T = (111, 110, 010) and goes to q2 alone",
     is_required=True,
 )
 def bitmaps_claim(routed: Mapping[str, tuple[str, ...]]) -> Finding:
@@ -68,7 +68,7 @@ def results_claim(answers: QueryAnswers) -> Finding:
 
 
 @CLAIMS.claim(
-    "18.2",
+    "18.2, Theorem 8",
     "Every joined result answers at least one query, and is made once",
     is_required=True,
 )

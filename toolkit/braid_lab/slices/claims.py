@@ -47,8 +47,8 @@ POINTS = ((0.1, 0.1), (0.1, 0.9), (0.5, 0.5), (0.9, 0.1), (0.9, 0.9))
     "all {what} savings are positive",
     is_required=True,
     cases=lambda memory, cpu: [
-        {"saved": memory, "where": "Fig. 5.8, section 5.3", "what": "memory"},
-        {"saved": cpu, "where": "Fig. 5.9, 5.10, section 5.3", "what": "CPU"},
+        {"saved": memory, "where": "Fig. 5.8, Eq. 5.2, section 5.3", "what": "memory"},
+        {"saved": cpu, "where": "Fig. 5.9, 5.10, Eq. 5.2, section 5.3", "what": "CPU"},
     ],
 )
 def always_saves_claim(saved: pd.DataFrame, where: str, what: str) -> Finding:
@@ -179,7 +179,7 @@ def one_state_claim(rate: float = 20.0, seeds: tuple[int, ...] = SEEDS) -> Findi
 
 
 @CLAIMS.claim(
-    "Fig. 6.4, 6.5, section 6.3.4", "the chains hold least for all m, n", is_required=True
+    "Fig. 6.4, 6.5, Eq. 6.4, section 6.3.4", "the chains hold least for all m, n", is_required=True
 )
 def tree_memory_claim(trees: pd.DataFrame) -> Finding:
     """Fig. 6.4, 6.5: the chains hold the least state."""
@@ -207,7 +207,7 @@ def tree_average_claim(trees: pd.DataFrame) -> Finding:
     return judge_reading(f"{each.mean():.1%}", 0.2 <= each.mean() <= 0.3, reading)
 
 
-@CLAIMS.claim("Fig. 6.6, 6.7, section 6.4.4", "the chains compare less for most m, n")
+@CLAIMS.claim("Fig. 6.6, 6.7, Eq. 6.8, section 6.4.4", "the chains compare less for most m, n")
 def tree_cpu_claim(trees: pd.DataFrame) -> Finding:
     """Fig. 6.6, 6.7: the chains compare less for most m, n, by Eq. 6.8 as printed."""
     work = trees[trees["resource"] == "CPU"]
@@ -239,7 +239,7 @@ def tree_example_claim() -> Finding:
     result = (
         f"millions of comparisons a minute: isolated {isolated / 1e6:,.2f}, the chains "
         f"{chains / 1e6:,.2f}, {more:.0%} more (little: up to {LITTLE:.0%}), pull-up "
-        f"{pull_up / 1e6:,.2f}, {times[0]:.1f} and {times[1]:.1f} times as many (about as printed: "
+        f"{pull_up / 1e6:,.2f}, {times[0]:.1f} and {times[1]:.1f} times as many (about: "
         f"{FIVE[0]} to {FIVE[1]})"
     )
     holds = 0 < more < LITTLE and all(FIVE[0] < k < FIVE[1] for k in times)

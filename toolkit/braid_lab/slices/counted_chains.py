@@ -86,7 +86,7 @@ class ChainExperiment:
         """Return what runs by name, as settings of claims have it."""
         q = self.queries
         named = {"rates": q.rate, "windows": q.windows, "join": q.join_selectivity}
-        return {**named, "seconds": self.seconds, "seeds": self.seed}
+        return {**named, "seconds": self.seconds, "step": self.step, "seeds": self.seed}
 
     def count_slices(
         self, side: Sequence[int], windows: Chain, ends: Chain, plain: int

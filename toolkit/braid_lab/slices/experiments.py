@@ -49,6 +49,9 @@ ROUTERS = {"compares": False, "looks up": True}
 Otherwise it compares the result with each window of its slice.
 """
 
+STEP = 0.5
+"""Seconds of a micro-batch of the chain."""
+
 SPARING = 0.9
 """Part of the C_sys that merges uniform windows, which are left alone with it."""
 
@@ -160,7 +163,7 @@ def strategy_counts(
     rates: Sequence[float] = RATES,
     seconds: float = 90.0,
     seeds: Sequence[int] = (0,),
-    step: float = 0.5,
+    step: float = STEP,
 ) -> pd.DataFrame:
     """Return Fig. 8.1 and 8.2, all 27 settings of Table 8.1.
 
@@ -208,7 +211,7 @@ def chain_counts(
     join: float = 0.025,
     seconds: float = 90.0,
     seeds: Sequence[int] = (0,),
-    step: float = 0.5,
+    step: float = STEP,
     router: str = "looks up",
 ) -> pd.DataFrame:
     """Return Fig. 8.3: service rates of the chains.

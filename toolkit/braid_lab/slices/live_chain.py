@@ -6,6 +6,7 @@ Source: Wang 2008, Part I.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -15,7 +16,7 @@ from braid.papers.slices.run_events import ChainChanged
 from braid.util.durations import format_duration
 
 from braid_lab.common.claims import ClaimRegistry, Finding, judge
-from braid_lab.common.recorded_settings import record_values
+from braid_lab.common.recorded_settings import format_recorded, record_values
 
 if TYPE_CHECKING:
     from braid.shared.shared_run import SharedRun
@@ -31,6 +32,9 @@ CLAIMS = ClaimRegistry(
         "{removed} removed while it runs, slices {changes}"
     },
 )
+
+PLANS = {"memory": "Mem-Opt", "cpu": "CPU-Opt"}
+"""The book's names of chains, by those of ``Chain``."""
 
 
 def apply_changes(
@@ -160,4 +164,5 @@ def answers_claim(answers: pd.DataFrame) -> Finding:
     result = (
         f"{same.sum()} of {len(answers)} queries as by DuckDB, {answers['results'].sum():,} results"
     )
-    return judge(result, same.all(), result)
+    plan = format_recorded(answers, "chain")
+    return replace(judge(result, same.all(), result), ran={"chain": PLANS.get(plan, plan)})

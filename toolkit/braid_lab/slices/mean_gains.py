@@ -22,7 +22,7 @@ from braid_lab.common.result_cache import (
     fingerprint_outcomes,
     run_cache_command,
 )
-from braid_lab.slices.experiments import RATES, SIGMAS, STRATEGIES, WINDOWS, strategy_counts
+from braid_lab.slices.experiments import RATES, SIGMAS, STEP, STRATEGIES, WINDOWS, strategy_counts
 
 SEEDS = tuple(range(8))
 JOIN = 0.1
@@ -76,7 +76,7 @@ def gain_by_rate(
         gain = served["state-slice"] / max(served["pull-up"], served["partition"]) - 1
         rows.append((windows, sigma, rate, seed, gain))
     gains = pd.DataFrame(rows, columns=["windows", "sigma", "rate", "seed", "gain_counted"])
-    ran = {"join": JOIN, "rates": ENDS, "seconds": SECONDS}
+    ran = {"join": JOIN, "rates": ENDS, "seconds": SECONDS, "step": STEP}
     return record_values(gains, **ran, seeds=seeds, settings=settings)
 
 
