@@ -109,7 +109,7 @@ def test_state_that_does_not_grow_breaks_the_claim_of_15_1() -> None:
     def make_states(left: list[float]) -> pd.DataFrame:
         rows = [(n, 10.0, 0, 5.0, x, 30.0) for n, x in zip((4, 8), left, strict=True)]
         names = ["nodes", "segment", "seed", "live_modelled", "left_modelled", "formula_modelled"]
-        return psp_experiments.RingSetting().record_run(pd.DataFrame(rows, columns=names))
+        return psp_experiments.RingSetting().record_run(pd.DataFrame(rows, columns=names), spare=3)
 
     assert (
         scheme_comparison.atr_state_growth_claim(make_states([10.0, 20.0])).holds == "under reading"
