@@ -106,7 +106,10 @@ ORDERS: dict[str, tuple[Callable[[pd.DataFrame], pd.Series], str]] = {
         "CTR stores a segment on all hosts of its first cover, as in Gu 2007; with {copies} "
         "copies, as the book has it (15.1), it leaves out {bounded_left_out:range}",
     ),
-    "Load Balancing Granularity": (lambda n: n["ATR"] > n[["CTR", "PSP"]].max(axis=1), ""),
+    "Load Balancing Granularity": (
+        lambda n: n["ATR"] > n[["CTR", "PSP"]].max(axis=1),
+        "granularity is read as the share of a batch that one host joins",
+    ),
     "State Management Cost": (
         lambda n: n["PSP"] < n[["ATR", "CTR"]].min(axis=1),
         "PSP is PSP-D; the basic PSP inserts a tuple once for each of the n slices (12.5)",
