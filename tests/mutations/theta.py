@@ -213,7 +213,8 @@ def rivals() -> Tries:
             for k, run in runs.items()
         }
         table = pd.DataFrame.from_dict(rows, orient="index", columns=COUNTED)
-        return table.assign(hosts=16, batches=12, epsilon=1.0, **{"tuples in": lines.sum()})
+        more = {"tuples in": lines.sum(), "scale": 1.0}
+        return table.assign(hosts=16, batches=12, epsilon=1.0, **more)
 
     return [lambda: told.CLAIMS.test_claims(contest=contest(), skews=[1.0], batches=12)]
 
@@ -248,7 +249,7 @@ def joined() -> Tries:
             for name, kind in theta_experiments.RIVALS.items()
         }
         table = pd.DataFrame.from_dict(rows, orient="index", columns=COUNTED)
-        return table.assign(hosts=4, batches=4, epsilon=1.0, **{"tuples in": 6040})
+        return table.assign(hosts=4, batches=4, epsilon=1.0, scale=1.0, **{"tuples in": 6040})
 
     return [
         lambda: theta_experiments.same_results_claim(contest(), 1.0),

@@ -132,7 +132,7 @@ def points(ratios: list[float], moved: int = 0) -> pd.DataFrame:
     rows = [(k, x, (10_000, 10_000), 100, 100, moved) for k, x in enumerate(ratios)]
     table = pd.DataFrame(rows, columns=["batch", "ratio", "live", "received", "sent", "moved"])
     ran = dict(run="a run", hosts=64, gb=8.0, start=0.995, fine=0.01, batches=len(table))
-    return table.assign(**ran, epsilon=1.0, growth=64.0)
+    return table.assign(**ran, epsilon=1.0, growth=64.0, begun=20_000)
 
 
 def test_the_bound_is_1_25_for_small_batches_and_grows_with_them() -> None:
@@ -187,12 +187,15 @@ def test_more_than_the_partner_has_and_less_break_lemma_4_4(copied: float, holds
 def test_a_star_of_table_2_counts_if_it_is_the_first_of_all_seeds(first: str, holds: str) -> None:
     skews = [f"Z{k}" for k in range(5)]
     never = pd.DataFrame({"skew": skews, "query": "EQ5", "operator": "SHJ", "overflow": 0.0})
-    ran = dict(gb=10.0, hosts=16, memory_gb=2.0, tuple_bytes=190, batches=16, hash_seeds=3)
+    ran = dict(
+        gb=10.0, hosts=16, memory_gb=2.0, tuple_bytes=190, batches=16, hash_seeds=3, scale=0.1
+    )
     record_values(never, **ran, suppliers=100_000)
     at = pd.MultiIndex.from_product([[25], range(3)], names=["values", "seed"])
     full = pd.DataFrame({z: [z >= "Z2", z >= "Z2", z >= first] for z in skews}, index=at)
     record_values(full, overflow_values=[25], overflow_seeds=3)
     assert hash_claims.collapse_claim(never, full).holds == holds
+    assert hash_claims.collapse_claim(never, full.assign(Z4=False)).holds == "no"
     always = never.assign(overflow=[float(z >= "Z2") for z in skews])
     assert hash_claims.collapse_claim(record_values(always, **ran), full).holds == "yes"
 
@@ -229,7 +232,7 @@ CONTEST = pd.DataFrame(
         theta_experiments.MOVED,
     ],
 ).set_index("run")
-CONTEST = CONTEST.assign(hosts=16, batches=6, epsilon=1.0, **{"tuples in": 9000})
+CONTEST = CONTEST.assign(hosts=16, batches=6, epsilon=1.0, scale=0.01, **{"tuples in": 9000})
 
 
 def test_the_rivals_compare_as_in_the_paper() -> None:

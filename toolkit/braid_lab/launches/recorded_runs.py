@@ -27,8 +27,10 @@ FOLDER = _PACKAGED if _PACKAGED.exists() else Path(__file__).parents[3] / "data"
 """The folder of recordings in an installed package, else in the checkout."""
 SKEWS = (0, 1)
 """Zipf parameters of the recorded competitors."""
+RIVAL_SCALE = 0.01
+"""TPC-H scale factor of the recorded competitors."""
 
-_RIVAL = dict(workload="eq5", scale=0.01, hosts=16, epsilon=1.0, batches=6, pace=0.0)
+_RIVAL = dict(workload="eq5", scale=RIVAL_SCALE, hosts=16, epsilon=1.0, batches=6, pace=0.0)
 
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "fluct": dict(

@@ -11,11 +11,13 @@ from braid_lab.theta.compared_operators import GRID
 IN_BATCHES = "{batches} batches, the first in fifths, tuples as counts"
 PLANS = f"the placements plan {{gb}} GB of TPC-H, counted at scale {{scale}}, in {IN_BATCHES}"
 MACHINES = "{hosts} machines of {memory_gb} GB ({tuple_bytes} bytes a tuple)"
-FOUR = "EQ5 and EQ7 at {skew}, BNCI and BCI without skew"
+EQ7 = "EQ7 (lines of two years, as in Q7)"
+FOUR = f"EQ5 and {EQ7} at {{skew}}, BNCI and BCI without skew"
 SEEDS = "seeds: {seeds}"
 HASH_SEEDS = "seeds of SHJ: {hash_seeds}"
 BOTH_SEEDS = f"{HASH_SEEDS}, of the others: {{seeds}}"
-PRICES = "a tuple takes {tuple_us} µs{once_full}, and a result {result_us} µs"
+SLOWEST = "a batch lasts as long as its busiest machine"
+PRICES = f"a tuple takes {{tuple_us}} µs{{once_full}}, and a result {{result_us}} µs; {SLOWEST}"
 """The prices of modelled seconds, by ``claim_frames.name_full_memories``."""
 ALL_VALUES = "{suppliers} suppliers"
 
@@ -23,20 +25,21 @@ UNEVEN = f"HashPartition: {PLANS}; EQ5 of {ALL_VALUES}, {{hosts}} machines, {{sk
     HASH_SEEDS
 )
 COMPARED = (
-    f"HashPartition and {GRID}: {PLANS}; EQ5 and EQ7 at {{skew}}, {MACHINES}; {ALL_VALUES}; "
+    f"HashPartition and {GRID}: {PLANS}; EQ5 and {EQ7} at {{skew}}, {MACHINES}; {ALL_VALUES}; "
     f"{BOTH_SEEDS}; {PRICES}"
 )
 OVERFLOWS = (
-    f"HashPartition: {{gb}} GB of TPC-H, EQ5, tuples as counts; {MACHINES}, {{skew:range}}; "
+    "HashPartition: {gb} GB of TPC-H, counted at scale {scale}, EQ5, tuples as counts; "
+    f"{MACHINES}, {{skew:range}}; "
     "{overflow_values} values of the key in one batch, itself in fifths, seeds: "
     f"{{overflow_seeds}}; all {ALL_VALUES} in {{batches}} batches, {HASH_SEEDS}"
 )
 FILTERED = (
-    f"HashPartition: {PLANS}; EQ7 of {{values}} values and of {ALL_VALUES}, {MACHINES}, "
-    f"{{skew:range}}; {HASH_SEEDS}"
+    f"HashPartition: {PLANS}; {EQ7} of {{values}} values of the key and of all {ALL_VALUES}, "
+    f"{MACHINES}, {{skew:range}}; {HASH_SEEDS}"
 )
 SQUARE = (
-    f"{GRID} and StaticGrid: {PLANS}; EQ5 and EQ7, {MACHINES}, {{skew:range}}; {SEEDS}; {PRICES}"
+    f"{GRID} and StaticGrid: {PLANS}; EQ5 and {EQ7}, {MACHINES}, {{skew:range}}; {SEEDS}; {PRICES}"
 )
 FULL_MEMORY = f"{GRID} and StaticGrid: {PLANS}; EQ5, {MACHINES}, {{skew:range}}; {SEEDS}"
 GROWTHS = f"{GRID} and StaticGrid: {PLANS}; EQ5 at {{skew}}, {MACHINES}; {SEEDS}"
@@ -56,11 +59,11 @@ VALUE_GROWTHS = f"HashPartition and StaticGrid: {_VALUES}; {BOTH_SEEDS}"
 VALUE_LOADS = f"HashPartition and {GRID}: {_VALUES}; {BOTH_SEEDS}"
 DISK_RANGES = (
     f"HashPartition and {GRID}: {_VALUES}; {BOTH_SEEDS}; a tuple takes {{tuple_us}} µs, once a "
-    "memory is full {disk:readings} times as long, and a result {result_us} µs"
+    f"memory is full {{disk:readings}} times as long, and a result {{result_us}} µs; {SLOWEST}"
 )
 RESULT_RANGES = (
     f"{GRID} and StaticGrid: {PLANS}; BCI without skew, {MACHINES}; {SEEDS}; a tuple takes "
-    "{tuple_us} µs{once_full}, and a result {result_us:readings} µs"
+    f"{{tuple_us}} µs{{once_full}}, and a result {{result_us:readings}} µs; {SLOWEST}"
 )
 MAPPINGS = (
     f"{GRID} and StaticGrid: the placements plan {{of}} without skew in {IN_BATCHES}; "
@@ -69,23 +72,24 @@ MAPPINGS = (
 )
 TIMED_MAPPINGS = (
     f"{MAPPINGS}; as many results as {{of}} has; a tuple takes {{tuple_us}} µs and a result "
-    "{result_us}"
+    f"{{result_us}} µs; {SLOWEST}"
 )
 SCALING = (
-    f"{GRID} plans {{gb}} GB of TPC-H, counted at scale {{scale}}, on {MACHINES}, EQ5, EQ7 and "
+    f"{GRID} plans {{gb}} GB of TPC-H, counted at scale {{scale}}, on {MACHINES}, EQ5, {EQ7} and "
     f"BNCI without skew, in {IN_BATCHES}; {SEEDS}"
 )
 TIMED_SCALING = f"{SCALING}; {PRICES}"
 OUT_OF_CORE = (
     f"{SCALING}; every tuple is on disk and takes {{disk:readings}} times {{tuple_us}} µs, and a "
-    "result {result_us} µs"
+    f"result {{result_us}} µs; {SLOWEST}"
 )
 SWINGS = (
     f"{GRID} on {{hosts}} machines, the tuples of {{gb}} GB of TPC-H, as counts; streams "
     "swing by k = {k}, whole swings until one has grown {growth} times at least, R begins with "
-    "{start} times the tuples of S; a batch is {fine} of the smaller one, {batches:range} batches, "
-    "one seed"
+    "{start} times the tuples of S, {begun:range} of both; a batch is {fine} of the smaller one, "
+    "{batches:range} batches, one seed"
 )
 TIMED_SWINGS = (
-    f"{SWINGS}; all fits in memory, a tuple takes {{tuple_us}} µs and a result {{result_us}}"
+    f"{SWINGS}; all fits in memory, a tuple takes {{tuple_us}} µs and a result {{result_us}} µs; "
+    f"{SLOWEST}"
 )

@@ -7,7 +7,7 @@ runs count them.
 Loads are counted by runs, on Spark or simulated. ``points`` is the time line of a run, a row for
 each batch: batch, ratio (ILF of the grid over ILF*), live (tuples by stream), received, sent and
 moved (tuples). ``contest`` has a row for each competitor, named by ``competitor_name``: results,
-"mean stored per host", "most stored on a host", "tuples moved" (tuples).
+"mean stored per host", "most stored on a host", "tuples moved" (tuples), scale (of TPC-H).
 
 Source: Elseidy, Elguindy, Vitorovic and Koch, "Scalable and Adaptive Online Joins", PVLDB 7(6),
 2014.
@@ -37,7 +37,8 @@ RUNS = f"{GRID} on {{hosts}} hosts, one seed: {{run:apart}}"
 """The setting of claims about the adaptive grid alone, by ``dynamics.record_run``."""
 CLAIMS = ClaimRegistry(PAPER, {"Th. 4.1": RUNS})
 CONTEST = (
-    "EQ5 of TPC-H on Spark, {tuples in} tuples in {batches} batches; {hosts} hosts, one seed; "
+    "EQ5 of TPC-H at scale {scale}, its foreign key of Zipf parameter z, on Spark, {tuples in} "
+    "tuples in {batches} batches; {hosts} hosts, one seed; "
 )
 
 RIVALS = {
@@ -123,9 +124,9 @@ def ratio_claim(points: pd.DataFrame, epsilon: float = 1.0) -> Finding:
 
 MICRO_BATCHES = (
     "the controller sees a batch at a time and acts in the next, so by the same proof the bound is "
-    "(3 + 2ε + 2β) / (3 + ε + β), β being two batches over the smaller stream at its last "
-    "checkpoint. Batches of more than a quarter of the smaller stream are left out, as the proof "
-    "needs β ≤ 2"
+    "(3 + 2ε + 2β) / (3 + ε + β), β being two batches over the least that the smaller stream can "
+    "have had at its last checkpoint. Batches of more than a quarter of the smaller stream are "
+    "left out, as the proof needs β ≤ 2"
 )
 
 

@@ -73,18 +73,22 @@ def simulate_worst_case(seed: int = 0) -> list[Any]:
 
 
 def record_run(frame: pd.DataFrame, events: Iterable[Any]) -> pd.DataFrame:
-    """Record hosts of a run with a table of it, and what the run joins. Return the table."""
+    """Record hosts of a run with a table of it, and what the run joins. Return the table.
+
+    A measured run joins tables of TPC-H.
+    """
     sizes, joined = [], ""
     for e in events:
         if isinstance(e, RunStarted):
             record_values(frame, hosts=e.hosts, epsilon=find_epsilon([e]))
-            joined = f"{e.condition} on Spark" if e.time_source == "measured" else ""
+            joined = f"TPC-H on Spark, {e.condition}: " if e.time_source == "measured" else ""
         elif isinstance(e, BatchCommitted):
             sizes.append((e.total_received_tuples[0], e.total_received_tuples[1]))
     ends = " to ".join(f"{r:,} and {s:,}" for r, s in (*sizes[:1], *sizes[-1:]))
     return record_values(
         frame,
-        run=f"{joined or _describe_growth(sizes)} from {ends} tuples in {len(sizes)} batches",
+        run=f"{joined}{_describe_growth(sizes)}{'' if joined else ', counted without an engine'}, "
+        f"from {ends} tuples in {len(sizes)} batches",
     )
 
 
@@ -102,7 +106,7 @@ def _describe_growth(sizes: Sequence[tuple[int, int]]) -> str:
     batches = [(sum(b) - sum(a)) / min(a) for a, b in pairwise(sizes) if min(a)]
     return (
         f"{turns}, up to {most:.2g} times as large, in batches of up to "
-        f"{max(batches, default=0.0):.1%} of the smaller one, counted without an engine,"
+        f"{max(batches, default=0.0):.1%} of the smaller one"
     )
 
 
@@ -202,7 +206,7 @@ def _count_exchanged_tuples(live: tuple[int, int], before: Mapping, after: Mappi
 
 @CLAIMS.claim(
     "Lemma 4.4",
-    "a migration brings a host |R|/n tuples of the stream whose partitions are joined, |S|/m of S",
+    "a migration brings a host |R|/n tuples of R if it is to (n/2, 2m), |S|/m of S if to (2n, m/2)",
     is_required=True,
 )
 def exchange_claim(moves: pd.DataFrame) -> Finding:
@@ -217,7 +221,8 @@ def exchange_claim(moves: pd.DataFrame) -> Finding:
 
 @CLAIMS.claim(
     "Lemma 4.5",
-    "sending and receiving in a migration takes at most six units a unit of new tuples",
+    "sending and receiving in a migration takes at most 6 max(|ΔR|/n, |ΔS|/m), of the tuples since "
+    "the one before",
     is_required=True,
 )
 def migration_cost_claim(moves: pd.DataFrame, epsilon: float = 1.0) -> Finding:
@@ -227,8 +232,8 @@ def migration_cost_claim(moves: pd.DataFrame, epsilon: float = 1.0) -> Finding:
         return leave_untested("", why)
     each = 2 * moves["copied"] / moves["came"]
     result = (
-        f"at most {each.max():.2f} units a unit, in the mean of hosts, in {len(moves)} migrations "
-        "that ended"
+        f"a host sends and receives at most {each.max():.2f} max(|ΔR|/n, |ΔS|/m) tuples, in the "
+        f"mean of hosts, in {len(moves)} migrations that ended"
     )
     return judge(result, each.max() <= RESERVED, result)
 

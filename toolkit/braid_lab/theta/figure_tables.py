@@ -156,5 +156,6 @@ def ratio_runs(
         for k in ks
     )
     table = pd.concat(frames, ignore_index=True)
-    lengths = table.groupby("k").size().tolist()
-    return record_values(table, batches=lengths, start=START_RATIO, epsilon=EPSILON)
+    by = table.groupby("k")
+    ran = {"batches": by.size().tolist(), "begun": by["live"].first().map(sum).tolist()}
+    return record_values(table, **ran, start=START_RATIO, epsilon=EPSILON)

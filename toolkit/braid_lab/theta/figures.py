@@ -272,10 +272,8 @@ def fluctuation_progress(
     All tuples fit in memory. Columns: k, those of ``simulate_progress``, and oracle_seconds: with
     the best mapping at all times, and no migration.
     """
-    frames, lengths = [], []
-    for k in ks:
-        batches = fluctuation_batches(k, growth, gb)
-        lengths.append(len(batches))
+    frames, swings = [], [fluctuation_batches(k, growth, gb) for k in ks]
+    for k, batches in zip(ks, swings, strict=True):
         r, s = (sum(side) for side in zip(*batches, strict=True))
         of = JoinInput("Fluct-Join", r, s, min(r, s))
         progress = simulate_progress("Dynamic", of, 1.0, hosts, batches, ROOMY)
@@ -286,7 +284,8 @@ def fluctuation_progress(
     return record_values(
         pd.concat(frames, ignore_index=True),
         fine=FINE,
-        batches=lengths,
+        batches=list(map(len, swings)),
+        begun=[sum(batches[0]) for batches in swings],
         start=START_RATIO,
         epsilon=EPSILON,
         **ROOMY.prices,
