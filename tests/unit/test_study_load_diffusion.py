@@ -139,7 +139,7 @@ def test_long_segments_of_a_three_way_join_cost_throughput():
     assert by_length[9] < 0.5 * by_length[1]
     none = pd.DataFrame()
     told = claims.length_claim(DiffusionFigures(found, {}, {}, {}, none, none), 2).setting
-    assert "segments of 1 and 9 s" in told and "2 streams of 100 to 200 tuples/s, W = 10 s" in told
+    assert "segments of 1 and 9 s" in told and "2 Poisson streams of 100 to 200 tuples/s, W" in told
     assert told.endswith("; 15 s, after one window, results/s in the mean of seeds 0")
 
 
@@ -153,7 +153,7 @@ def test_results_since_the_start_never_fall():
     f = DiffusionFigures(none, {60.0: found}, {}, {}, none, none)
     told = claims.coordinated_results_check(f, "7", 60.0).setting
     assert "(bound L on copies: 2, J, J/2 and no bound); J = 6 hosts drawn as in section 5" in told
-    assert "3 streams of 2 to 8 tuples/s" in told
+    assert "3 Poisson streams of 2 to 8 tuples/s" in told
     assert "W = 5 s" in told and "of one window and 5 s, each of seeds 0 to 1" in told
     assert "ATR" not in told, "it is not in this row"
     ends = by_run.last().unstack("placement")

@@ -26,7 +26,7 @@ UNBOUND = "L; Wang 2008, 15.1, says L = 2"
 UNAWARE, CENTRALIZED = "Semantics-unaware", "Centralized"
 POLICIES, PLAIN = "{policies} (bound L on copies: {bounds})", "{policies}"
 JOIN = (
-    "J = {hosts} hosts drawn as in section 5, {streams} streams of {rates} tuples/s, W = "
+    "J = {hosts} hosts drawn as in section 5, {streams} Poisson streams of {rates} tuples/s, W = "
     "{window} s, σ = {selectivity} for each {selects}"
 )
 LOADS = (

@@ -33,10 +33,13 @@ from braid_lab.diffusion.claim_frames import (
     name_runs,
 )
 
-DRAWN = f"on Spark; {JOIN}, {SEGMENTS}"
+HANDED = "in batches of {batch} s, weights of {weights} in Eq. 1"
+DRAWN = f"on Spark {HANDED}; {JOIN}, {SEGMENTS}"
 LASTING = "one window and {seconds} s, seed {seed}"
-MODEL = "beside its model, whose hosts take no time"
-CLAIMS = ClaimRegistry(PAPER, {"1": f"{POLICIES} on Spark; {JOIN}, {STARTED}; {LASTING}"})
+MODEL = "hosts of its model take no time"
+CLAIMS = ClaimRegistry(
+    PAPER, {"section 1": f"{POLICIES} on Spark {HANDED}; {JOIN}, {STARTED}; {LASTING}"}
+)
 
 
 STORED = "replicas stored at the end"
@@ -61,7 +64,7 @@ def _list_compared_counts(window: float) -> Iterator[Case]:
     "beyond the paper",
     "{name}: {what} within {slack:.0%} of its model{law}",
     cases=_list_compared_counts,
-    setting=f"{PLAIN}, {MODEL}, {DRAWN}{{adapted}}; {LASTING}",
+    setting=f"{PLAIN} {DRAWN}{{adapted}}; {LASTING}; {MODEL}",
 )
 def same_count_claim(both: pd.DataFrame, name: str, what: str, law: str, slack: float) -> Finding:
     """Counts differ by at most 10 %, and stored tuples by at most a batch more.
@@ -72,9 +75,13 @@ def same_count_claim(both: pd.DataFrame, name: str, what: str, law: str, slack: 
     ratios = row[["ratio", "by L"] if law else ["ratio"]].astype(float)
     ran = both.attrs[RECORDED]
     is_coordinated = name == "CTR"
-    policy = f"{name} (L: {' and '.join(map(str, ran['bounds']))})" if is_coordinated else name
-    adapted = "" if is_coordinated else f" at first, {format_setting(ADAPTED, [both], {})}"
-    over = dict(zip(("counted / its model", "counted / by L"), ratios, strict=False))
+    policy = (
+        f"{name} (bound L on copies: {' and '.join(map(str, ran['bounds']))})"
+        if is_coordinated
+        else name
+    )
+    adapted = "" if is_coordinated else f" at first; {format_setting(ADAPTED, [both], {})}"
+    over = dict(zip(("counted / its model", "counted / that of L"), ratios, strict=False))
     finding = judge(format_values(over), (abs(ratios - 1) <= slack).all())
     return name_runs(finding, both, policies=policy, adapted=adapted)
 
@@ -84,7 +91,7 @@ def _select_measured_results(both: pd.DataFrame) -> pd.Series:
 
 
 @CLAIMS.claim(
-    "1", "ATR and CTR miss no result and have none twice, by their number", is_required=True
+    "section 1", "ATR and CTR miss no result and have none twice, by their number", is_required=True
 )
 def same_results_claim(
     both: pd.DataFrame, expected: int, adaptations: Mapping[str, int]
@@ -104,13 +111,13 @@ def same_results_claim(
 
 
 @CLAIMS.claim(
-    "1",
+    "section 1",
     "semantics-unaware routing can lose results",
     is_required=True,
     setting=f"{PLAIN} {DRAWN}; {LASTING}",
 )
 def lost_results_claim(both: pd.DataFrame, expected: int) -> Finding:
     """Section 1: semantics-unaware routing loses results (measured)."""
-    lost = _select_measured_results(both)[UNAWARE]
-    finding = judge(f"{lost:,} of {expected:,} results", lost < expected)
+    count = _select_measured_results(both)[UNAWARE]
+    finding = judge(f"it finds {count:,} of {expected:,} results", count < expected)
     return name_runs(finding, both, policies=UNAWARE)

@@ -39,7 +39,7 @@ from braid_lab.diffusion.experiments import READINGS, VISITED, describe_probe, s
 
 BOTH = (
     "ATR and CTR (bound L on copies: {bounds}); J = {hosts} hosts drawn as in section 5, {streams} "
-    "streams, r_i of {rates} tuples/s, W = {window} s, σ = {selectivity}"
+    "Poisson streams, r_i of {rates} tuples/s, W = {window} s, σ = {selectivity}"
 )
 RUNS = (
     f"{STARTED}; {COSTS}; {{seconds}} s, after one window, results/s in the mean of seeds "
