@@ -7,8 +7,7 @@ hold are required; ``tests/mutations`` has the faults that break them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 
 import pandas as pd
 
@@ -21,6 +20,7 @@ from braid_lab.common.claims import (
     leave_untested,
 )
 from braid_lab.psp import claim_settings as settings
+from braid_lab.psp.claim_frames import Contest
 from braid_lab.psp.claim_settings import describe_schemes
 from braid_lab.psp.experiments import HOPS, JOINS, to_milliseconds
 from braid_lab.psp.scheme_comparison import (
@@ -30,7 +30,6 @@ from braid_lab.psp.scheme_comparison import (
     PAIR,
     RINGS,
     SHORT,
-    add_response_times,
     lead_over_rivals,
 )
 from braid_lab.psp.simulated_hosts import wang_cost_parameters
@@ -41,60 +40,6 @@ CLAIMS = ClaimRegistry("Wang 2008, II")
 def add_hops(finding: Finding, hops: Sequence[float] = HOPS) -> Finding:
     """Return a finding on these T_n (seconds), with them among its values."""
     return replace(finding, ran={**finding.ran, "hop_ms": to_milliseconds(hops)})
-
-
-@dataclass(frozen=True)
-class Contest:
-    """A comparison of schemes, with each seed.
-
-    Frames have rows by streams, sigma, join, seed and nodes, and a column for each scheme.
-    """
-
-    runs: pd.DataFrame
-
-    def _pivot_by_scheme(self, runs: pd.DataFrame, value: str, *by: str) -> pd.DataFrame:
-        keys = [*by, "streams", "sigma", "join", "seed", "nodes"]
-        return runs.pivot(index=keys, columns="scheme", values=f"{value}_modelled")
-
-    @cached_property
-    def live_tuples(self) -> pd.DataFrame:
-        """Live tuples, with their copies."""
-        return self._pivot_by_scheme(self.runs, "stored")
-
-    @cached_property
-    def busiest_seconds(self) -> pd.DataFrame:
-        """Seconds of the busiest node for one tuple."""
-        return self._pivot_by_scheme(self.runs, "busy")
-
-    @cached_property
-    def response_seconds(self) -> pd.DataFrame:
-        """Seconds of response, at each of HOPS."""
-        return self._pivot_by_scheme(add_response_times(self.runs, HOPS), "response", "hop")
-
-    @cached_property
-    def hop_counts(self) -> pd.DataFrame:
-        """Hops of a tuple, of any join."""
-        return self._pivot_by_scheme(self.runs, "hops").xs("small", level="join")
-
-    @property
-    def least_streams(self) -> int:
-        """The least number of streams."""
-        return int(self.runs["streams"].min())
-
-    @property
-    def min_nodes(self) -> int:
-        """The least number of nodes."""
-        return int(self.runs["nodes"].min())
-
-    @property
-    def max_nodes(self) -> int:
-        """The largest number of nodes."""
-        return int(self.runs["nodes"].max())
-
-    def measure_state_range(self, *schemes: str) -> float:
-        """Return the largest ratio of a scheme's most state to its least, with the same streams."""
-        by = self.live_tuples[list(schemes)].groupby("streams")
-        return float((by.max() / by.min()).max(axis=None))
 
 
 CHEAP = 0.1

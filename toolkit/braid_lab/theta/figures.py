@@ -252,15 +252,9 @@ def weak_scaling(
         )
         for j in hosts
     )
-    tuples = [
-        _count_input_tuples(count_input(q, 0.0, scale), gb / scale)
-        for q, gb in zip(table["query"], table["gb"], strict=True)
-    ]
+    inputs = table["query"].map(lambda query: count_input(query, 0.0, scale))
+    tuples = inputs.map(lambda of: of.r_tuples + of.s_tuples) * (table["gb"] / scale)
     return table.assign(tuples_s_modelled=tuples / table["seconds_modelled"])
-
-
-def _count_input_tuples(of: JoinInput, times: float) -> float:
-    return (of.r_tuples + of.s_tuples) * times
 
 
 @records_arguments
