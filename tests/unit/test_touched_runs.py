@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
+from threading import Event
 from typing import Any
 from unittest.mock import patch
 
@@ -24,6 +25,7 @@ from braid.papers.baselines.hash_partition import HashPartition
 from braid.papers.psp.run_events import RingResized
 from braid.papers.theta.grid import AdaptiveGrid
 from braid.run_touches import apply_touch, list_touches
+from braid.storage import log_checkpointer
 from braid.stream_join import StreamJoin
 from braid_widgets.cockpit.view import Cockpit
 from kind_runs import check_case, draw_case
@@ -224,3 +226,28 @@ def test_bad_touches_change_nothing_and_a_resumed_run_keeps_what_was_set(tmp_pat
     assert not any(isinstance(e, HostLost) for e in run.events())
     changes = [(e.batch, e.name, e.after) for e in run.events() if isinstance(e, SettingChanged)]
     assert changes == [(2, "epsilon", 0.5)], "it is reported though the process died before"
+
+
+def test_a_resumed_run_is_judged_by_its_own_pace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checkpoint of the log keeps the first start."""
+    monkeypatch.setattr(log_checkpointer, "_EVERY", 1)
+    runs = list[Any]()
+    for pace, end in ((0.125, 4), (0.25, 5), (0.125, BATCHES)):
+        stops = Event()
+
+        def stop_run(_: pa.Table, batch: int, end: int = end, stops: Event = stops) -> None:
+            assert stops.wait(60)
+            if batch + 1 == end:
+                runs[-1].stop()
+
+        join = StreamJoin(make_streams(), "a.x = b.x", HashPartition(2))
+        run = join.start(tmp_path / "run", batches="batch", foreachBatch=stop_run, pace=pace)
+        runs.append(run)
+        stops.set()
+        run.awaitTermination()
+        assert f"of {pace:g} s a batch" in judge_pace(run.events())["figure"]
+    assert run.store.log.checkpoint is not None
+    changes = [(e.before, e.after) for e in run.events() if isinstance(e, SettingChanged)]
+    assert changes == [(0.125, 0.25), (0.25, 0.125)]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from braid import run_touches
+from braid.core.touch_events import SettingChanged
 from braid.hub import hub_metrics, operator_moves
 from braid.hub.hub import QueryHub
 from braid.hub.query_handle import HubQuery
@@ -208,6 +209,31 @@ def test_the_page_of_a_running_hub_changes_its_queries_operators_and_nodes(
     flows = [flow for e in batches(run.events()) for flow in e.flows]
     received = sum(flow.rows for flow in flows if flow.consumer in ("q1", "q2"))
     assert f"{received:,}" in last["key_figures"]["value"]
+
+
+def test_a_restarted_hub_is_judged_by_the_pace_of_its_last_start(tmp_path: Path) -> None:
+    data, runs = make_hub_tables(2), list[Any]()
+
+    def start_once(pace: float) -> list[Any]:
+        """Run one batch more, and return the events."""
+        started = threading.Event()
+
+        def stop_run(*_: Any) -> None:
+            started.wait(60)
+            runs[-1].stop()
+
+        hub = QueryHub(data, "ts")
+        runs.append(hub.start(tmp_path / "hub", "batch", [WIDE], pace, foreachBatch=stop_run))
+        started.set()
+        runs[-1].awaitTermination()
+        return runs[-1].events()
+
+    for pace, figure in ((0.25, "0.25"), (0.5, "0.5"), (0.5, "0.5"), (0.0, "")):
+        events = start_once(pace)
+        shown = recorded_page(events)["frames"][-1]["verdict"]["figure"]
+        assert shown.partition("% of ")[2] == (f"{figure} s a batch" if figure else "")
+    changes = [(e.name, e.before, e.after) for e in events if isinstance(e, SettingChanged)]
+    assert changes == [("interval", 0.25, 0.5), ("interval", 0.5, 0.0)]
 
 
 def test_a_hub_without_a_network_takes_queries_of_the_whole_run(tmp_path: Path) -> None:

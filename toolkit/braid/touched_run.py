@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from braid.core.placement import Placement, check_hosts
+from braid.core.run_events import RunStarted
 from braid.core.touch_events import SettingChanged
 from braid.empty_batch_run import EmptyBatchRun
 from braid.execution.engine import Engine
@@ -39,24 +40,25 @@ class TouchedRun(EmptyBatchRun):
             before = self._engine.placement
             self._engine.set_placement(type(before).from_settings(settings))
             for name in before.adjustable_settings:
-                after = getattr(self._engine.placement, name)
-                self._report_restored(name, getattr(before, name), after)
-        if (interval := self._settings.get("changed_interval")) is not None:
-            self._report_restored("interval", self._pace, interval)
-            self._pace = interval
+                first, after = getattr(before, name), getattr(self._engine.placement, name)
+                if after != first:
+                    self._report_restored(name, first, after)
+        self._pace = self._settings.get("changed_interval", self._pace)
+        start = self.store.events.events_of_type(RunStarted)[0]  # a checkpoint keeps the first
+        self._report_restored("interval", start.interval_seconds or 0.0, self._pace)
         for alias, stream in self.store.input.generated.items():
             for name in SOURCE_SETTINGS if stream.changes else ():
                 last = getattr(stream.last_settings, name)
                 self._report_restored(f"{name} of {alias}", getattr(stream, name), last)
 
     def _report_restored(self, name: str, first: Any, now: Any) -> None:
-        """Report a restored setting if the process that set it ended before the next batch.
+        """Report a setting of this process that the events do not have yet.
 
         ``first``: its value at the start of the run.
         """
         changes = self.store.events.events_of_type(SettingChanged)
         reported = [e.after for e in changes if e.name == name] or [first]
-        if now not in (first, reported[-1]):
+        if now != reported[-1]:
             self._report_change(name, reported[-1], now)
 
     def adjust(

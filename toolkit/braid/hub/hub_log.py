@@ -13,8 +13,10 @@ from pathlib import Path
 
 from braid.core.event_jsonl import encode_event
 from braid.core.run_events import Event
+from braid.core.touch_events import SettingChanged
 from braid.errors import DamagedRunError
 from braid.hub.hub_state import HubState
+from braid.papers.reuse.hub_events import HubStarted
 from braid.storage import durable_files
 from braid.storage.block_readers import close_block_files
 from braid.storage.hub_files import (
@@ -65,6 +67,12 @@ class HubLog:
             return [HubState.from_json(read_hub_state(self.store, k)) for k in earlier if k.state]
         except DamagedRunError:  # the hub cannot go back to it
             return []
+
+    def find_pace(self) -> float:
+        """Return the seconds from batch to batch that the latest event of them states."""
+        last = self.store.events.events_of_type(HubStarted, SettingChanged)[-1]
+        pace = last.after if isinstance(last, SettingChanged) else last.interval_seconds
+        return pace or 0.0
 
     def append_state(self, state: HubState, happened: Sequence[Event]) -> None:
         """Commit a state with its events. All files that it names must be on disk.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from braid.core.stream_clocks import LAST_TIME, advance_idle_clocks
-from braid.papers.reuse.network import Network
+from braid.papers.reuse.hub_events import HubStarted
+from braid.papers.reuse.network import ONE_SITE, Network
 from braid.papers.reuse.planner import Reuse
 from braid.papers.reuse.result_rates import Rates
 
@@ -31,6 +32,12 @@ class HubSettings:
     stream_nodes: dict[str, str]
     rates: Rates | None
     idle: int | None = None
+
+    def describe_start(self, streams: Sequence[str], pace: float) -> HubStarted:
+        """Return the first event of a hub, with ``pace`` seconds from batch to batch."""
+        network = (self.network or ONE_SITE).to_dict()
+        places = self.stream_nodes, self.history, pace or None
+        return HubStarted(tuple(streams), self.time, self.reuse, network, *places)
 
     def advance_clocks(
         self, clocks: Mapping[str, int | None], ended: Collection[str]

@@ -14,6 +14,7 @@ import msgspec
 
 from braid.core import run_events
 from braid.core.event_jsonl import log_events
+from braid.core.touch_events import SettingChanged
 from braid.errors import ExpressionError, LostTuples, PlanningError, QueryError
 from braid.hub.flat_results import Texts, compensation_sql
 from braid.hub.hub_backend import StreamReader
@@ -42,14 +43,12 @@ from braid.papers.reuse.deployment import (
 )
 from braid.papers.reuse.hub_events import (
     HistoryLost,
-    HubStarted,
     OperatorBuilt,
     OperatorDropped,
     OperatorMoved,
     QueryEnded,
     QuerySubmitted,
 )
-from braid.papers.reuse.network import ONE_SITE
 from braid.papers.reuse.planner import Decision, Planner
 from braid.papers.reuse.query_definition import INNER
 from braid.storage.hub_files import operator_key
@@ -80,16 +79,12 @@ class QueryRegistry:
         state = self.log.open_log()
         self.ledger = state or HubState(deployment=Deployment(dict(settings.stream_nodes)))
         if state is None:
-            self.commit_change(self.ledger, [self._make_start_event(pace or None)])
-        else:
-            self.works.open_operators(state, self.log.store.check_driver)
-            self.log.remove_unnamed_files()
-
-    def _make_start_event(self, interval: float | None) -> HubStarted:
-        s = self.settings
-        network = (s.network or ONE_SITE).to_dict()
-        streams = tuple(self.reader.schemas)
-        return HubStarted(streams, s.time, s.reuse, network, s.stream_nodes, s.history, interval)
+            self.commit_change(self.ledger, [settings.describe_start([*reader.schemas], pace)])
+            return
+        self.works.open_operators(state, self.log.store.check_driver)
+        self.log.remove_unnamed_files()
+        if not state.is_closed and (before := self.log.find_pace()) != pace:
+            self.commit_change(state, [SettingChanged(state.epoch + 1, "interval", before, pace)])
 
     @property
     def current_deployment(self) -> Deployment:
