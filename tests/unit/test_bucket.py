@@ -25,10 +25,11 @@ from braid.health import read_health
 from braid.join_run import JoinRun
 from braid.papers.shedding.shed import Shed
 from braid.run_inspector import inspect_run
-from braid.storage import entry_bundles, task_file_access
+from braid.storage import durable_files, entry_bundles, task_file_access
 from braid.storage.integrity import check_run, repair_run
 from braid.storage.log_entries import DriverIdentity
 from braid.storage.object_store import ObjectStore, open_object_store
+from braid.storage.result_retention import RetentionPolicy
 from braid.storage.run_medium import LocalMedium
 from braid.storage.run_store import open_store
 from buckets import check_end, check_no_leftovers, start_run
@@ -114,6 +115,31 @@ def test_the_trace_of_endless_streams_is_in_the_bucket(
     again = open_store(url)
     again.read_settings()
     assert again.trace.find_file(files[0]) is None, "no result depends on it"
+    download = ObjectStore.download
+
+    def download_late(self: ObjectStore, name: str, path: Path) -> None:
+        bucket.delete_objects([name])
+        download(self, name, path)
+
+    monkeypatch.setattr(ObjectStore, "download", download_late)
+    assert again.trace.find_file(files[1]) is None, "its driver has just removed it"
+
+
+def test_a_traced_file_that_goes_while_it_is_read_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(tmp_path)
+    rows = pa.record_batch({"k": [1, 2]})
+    (file,) = store.trace.write_batch(0, {0: [rows]}, RetentionPolicy(max_age=1)).files
+    assert store.trace.find_file(file) == store.trace.folder / file.name
+    check = durable_files.check_file
+
+    def check_late(path: Path, *given: Any) -> None:
+        path.unlink()
+        check(path, *given)
+
+    monkeypatch.setattr(durable_files, "check_file", check_late)
+    assert store.trace.find_file(file) is None
 
 
 def test_a_bucket_keeps_no_more_of_the_trace_than_it_is_to(

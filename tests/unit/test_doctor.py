@@ -284,18 +284,19 @@ def test_the_record_of_a_run_has_what_only_its_folder_knows(tmp_path: Path) -> N
     assert "skew" not in str(run.doctor()), "a run without skew is diagnosed without its tuples"
 
 
-def test_files_that_a_batch_removes_meanwhile_are_read_in_the_next_state() -> None:
+@pytest.mark.parametrize("error", [FileNotFoundError, duckdb.IOException])
+def test_files_that_a_batch_removes_meanwhile_are_read_in_the_next_state(error: type) -> None:
     states = [SimpleNamespace(batch=n) for n in (3, 4, 4)]
     store = cast(Any, SimpleNamespace(last_state=lambda: states.pop(0)))
 
     def read_state(state: Any) -> int:
         if state.batch == 3:
-            raise FileNotFoundError("batch 4 has removed it")
+            raise error("batch 4 has removed it")
         return int(state.batch)
 
     assert read_last_state(store, read_state) == 4
     states[:] = [SimpleNamespace(batch=3)] * 2
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(error):
         read_last_state(store, read_state)
 
 

@@ -52,7 +52,7 @@ def read_last_state(store: RunStore, read: Callable[[RunState], T]) -> T | None:
     while (state := store.last_state()) is not None:
         try:
             return read(state)
-        except (DamagedRunError, FileNotFoundError):
+        except (DamagedRunError, FileNotFoundError, duckdb.IOException):
             after = store.last_state()
             if after is None or after.batch == state.batch:
                 raise

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from braid.core.run_state import FileChecksum
 from braid.core.trace_rows import TraceFile, TraceWritten
+from braid.errors import DamagedRunError
 from braid.storage import durable_files
 from braid.storage.committed_events import EventArchive
 from braid.storage.manifest_log import ManifestLog
@@ -90,13 +91,18 @@ class TraceFiles:
         yield from (file for event in self._list_retained() for file in event.files)
 
     def find_file(self, file: TraceFile) -> Path | None:
-        """Return the path of a file; None: it was removed. Raises DamagedRunError."""
-        path, name = self.folder / file.name, f"{FOLDER}/{file.name}"
-        if self._medium.url:
-            current_file_system().make_folder(self.folder)
-        if not current_file_system().exists(path) and not self._medium.has_file(name):
+        """Return the path of a file; None: it was removed, maybe just now by the run's driver.
+
+        Raises DamagedRunError.
+        """
+        path = self.folder / file.name
+        try:
+            self._medium.fetch_file(f"{FOLDER}/{file.name}")
+            durable_files.check_file(path, file.checksum)
+        except DamagedRunError:
+            if current_file_system().exists(path):
+                raise
             return None
-        durable_files.check_file(path, file.checksum)
         return path
 
     def remove_file(self, file: TraceFile) -> None:
