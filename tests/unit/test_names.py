@@ -13,6 +13,20 @@ from words import PAGES, ROOT, Words, check_subject, find_folder, measure_pages,
 LIMITS = tomllib.loads((Path(__file__).parent / "names_ratchet.toml").read_text())
 
 
+MOST_LINES = 400
+SHORT_FOLDERS = ("toolkit", "widgets/braid_widgets", "benchmarks", "docs")
+SHORT_FOLDERS += tuple(
+    f"tests/{name}" for name in ("browser", "connect", "models", "notebooks", "world")
+)
+
+
+@pytest.mark.parametrize("folder", SHORT_FOLDERS)
+def test_modules_have_at_most_400_lines(folder: str) -> None:
+    modules = [*(ROOT / folder).rglob("*.py")]
+    lines = {str(path.relative_to(ROOT)): path.read_bytes().count(b"\n") for path in modules}
+    assert lines and {name: n for name, n in lines.items() if n > MOST_LINES} == {}
+
+
 @cache
 def measured() -> Words:
     return measure_words()

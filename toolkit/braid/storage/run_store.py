@@ -357,9 +357,8 @@ class RunStore:
         for file in self.irregular.list_committed():
             yield f"{self.irregular.folder.name}/{file.name}", file.checksum
         if (state := self.last_state()) is not None:
-            yield from (
-                (f"blocks/{name}", checksum) for name, checksum in state.block_files.items()
-            )
+            for name, checksum in state.block_files.items():
+                yield f"blocks/{name}", checksum
 
     def verify_files(self) -> None:
         """Raise DamagedRunError unless every file that the log names exists with its length.
