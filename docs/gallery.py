@@ -85,7 +85,7 @@ def _describe_task(name: str) -> str:
     cells = read_cells(name)
     title, _, question = cells[0]["source"].partition("\n")
     join = next(c["source"] for c in cells if c["source"].startswith("# Join\n"))
-    code = join.removeprefix("# Join\n").partition("path = ")[0].strip()
+    code = join.removeprefix("# Join\n").partition("scratch = ")[0].strip()
     places = "tables and Spark" if ON_SPARK in cells[1]["source"] else "tables"
     return (
         f"#{title}\n\n{question.strip()}\n\n"

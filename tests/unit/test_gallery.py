@@ -40,6 +40,7 @@ def test_each_notebook_has_a_question_parameters_and_few_cells() -> None:
             cells[1]["metadata"]["tags"] == ["parameters"] and "folder: str" in cells[1]["source"]
         )
         [check] = [c["source"] for c in cells if c["source"].startswith("# The same from DuckDB")]
+        assert not [c for c in cells if "mkdtemp" in c["source"]], "a temporary run is removed"
         assert "assert found == expected" in check or "assert set(found) <= set(expected)" in check
 
 

@@ -40,7 +40,7 @@ if os.path.exists("gate"):
 """
 """A cell that waits for the test, and says which process it is in."""
 WRAPPER = """#!/bin/sh
-export PYTHONPATH={modules} JUPYTER_PATH={kernels}
+export PYTHONPATH={modules} JUPYTER_PATH={kernels} TMPDIR={scratch}
 exec {python} -c 'import sys, braid.cli as c; sys.exit(c.main())' "$@"
 """
 
@@ -54,8 +54,12 @@ def served(tmp_path: Path, kernels: None, monkeypatch: pytest.MonkeyPatch) -> Pa
     cells.insert(2, new_code_cell(GATE))
     nbformat.write(new_notebook(cells=cells), tmp_path / "orders.ipynb")
     modules, jupyter = os.pathsep.join(sys.path), os.environ["JUPYTER_PATH"]
+    (scratch := tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(scratch))
     for name, text in {
-        "braid": WRAPPER.format(modules=modules, kernels=jupyter, python=sys.executable),
+        "braid": WRAPPER.format(
+            modules=modules, kernels=jupyter, scratch=scratch, python=sys.executable
+        ),
         "tell.sh": PAGE.read_text().split("```sh\n")[1].split("```")[0],
     }.items():
         (tmp_path / name).write_text(text)
@@ -115,6 +119,7 @@ def test_reports_of_a_schedule_pass_fail_are_killed_and_recover(served: Path) ->
     assert main(report) == 0
     assert list_outcomes() == [(2, []), (9, [BOUND]), (1, [])]
     assert len(changes.read_text().splitlines()) == 2
+    assert not [*(served / "temporary").rglob("run.json")], "no report leaves its run"
 
 
 @pytest.mark.parametrize(("code", "times"), [(0, 1), (1, 2), (2, 1)])
