@@ -24,18 +24,24 @@ def launch_nothing(settings: dict[str, Any]) -> Any:
     raise NotImplementedError
 
 
-def make_panels() -> list[ScreenPanel]:
-    """Return a panel of each kind; none simulates."""
-    launch, screen = launch_nothing, Cockpit([])
-    return [
-        *(panel(launch, screen) for panel in (ThetaPanel, RingPanel, ShedPanel, ChainPanel)),
-        DiffusionPanel(launch, screen, None, ("ATR", "CTR")),
-        SharedRingPanel(launch, "dw", SOURCES["flights"].queries, screen),
-        WorkbenchPanel(launch, screen, None, str, ("swing",)),
-    ]
+SCREEN = Cockpit([])
+MAKERS: dict[str, Any] = {
+    **{kind.__name__: kind for kind in (ThetaPanel, RingPanel, ShedPanel, ChainPanel)},
+    "DiffusionPanel": lambda *given, **more: DiffusionPanel(*given, None, ("ATR", "CTR"), **more),
+    "SharedRingPanel": lambda launch, screen, **more: SharedRingPanel(
+        launch, "dw", SOURCES["flights"].queries, screen, **more
+    ),
+    "WorkbenchPanel": lambda *given, **more: WorkbenchPanel(*given, None, str, ("swing",), **more),
+}
 
 
-PANELS = {type(panel).__name__: panel.inputs for panel in make_panels()}
+def make_panel(name: str, **defaults: Any) -> ScreenPanel:
+    """Return a panel that does not simulate."""
+    panel: ScreenPanel = MAKERS[name](launch_nothing, SCREEN, **defaults)
+    return panel
+
+
+PANELS = {name: make_panel(name).inputs for name in MAKERS}
 
 
 @pytest.mark.parametrize("panel", PANELS)
@@ -52,3 +58,28 @@ def test_a_control_says_what_it_is_and_its_range(panel: str) -> None:
         else:
             others = W.Dropdown | W.Checkbox | W.Combobox | QueriesControl
             assert isinstance(control, others), name
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_a_default_that_a_control_does_not_take_is_refused_in_a_sentence(panel: str) -> None:
+    for name, control in PANELS[panel].items():
+        if isinstance(control, QueriesControl):
+            continue
+        is_text = isinstance(control, W.Combobox)
+        for value in (None, [1]) if is_text else (None, [1], "nothing"):
+            with pytest.raises(ValueError, match=rf"^{name} is .*; it must be \S") as refused:
+                make_panel(panel, **{name: value})
+            if isinstance(control, W.Dropdown):
+                assert repr(control.value) in str(refused.value), "one that it takes"
+
+
+def test_an_unknown_source_of_streams_is_refused_with_those_there_are() -> None:
+    with pytest.raises(ValueError, match=r"source is 'flight'; it must be one of 'arrivals', 'fli"):
+        make_panel("ChainPanel", source="flight")
+    assert make_panel("ChainPanel", source="flights").settings()["rate"] == 0.01
+
+
+def test_queries_that_are_given_as_text_are_launched_as_queries() -> None:
+    panel = make_panel("ChainPanel", queries="late: 10 minutes")
+    (query,) = panel.requested_settings()["queries"]
+    assert query.name == "late"

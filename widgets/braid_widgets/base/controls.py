@@ -106,6 +106,16 @@ class FloatControl(_Ranged, W.FloatText):
     """A box for a number."""
 
 
+def describe_values(control: Any) -> str:
+    """Return the values that a control accepts, in words."""
+    if isinstance(control, _Ranged):
+        kind = "whole number" if isinstance(control, IntControl) else "number"
+        return f"a {kind} from {control.low:,} to {control.high:,}"
+    if isinstance(control, W.Dropdown):
+        return f"one of {', '.join(map(repr, dict(control.options).values()))}"
+    return "True or False" if isinstance(control, W.Checkbox) else "a text"
+
+
 class QueriesControl(W.Textarea):
     """A box with a query of a shared join in each line; see ``braid.condition.query_text``.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from html import escape
 from typing import Any, Literal, Protocol, Self
 
@@ -11,6 +12,7 @@ import ipywidgets as W
 from traitlets import TraitError
 
 from braid_widgets.base.charts import STYLE, WIDTH
+from braid_widgets.base.controls import describe_values
 from braid_widgets.base.live_updates import ObservableRun, RunFollower, error_html
 from braid_widgets.base.progress_line import follow_run
 
@@ -94,8 +96,8 @@ class LaunchPanel(W.VBox):
         self.settled: list[Callable[[], Any]] = []
         self._worker: threading.Thread | None = None
         self.follower: RunFollower | None = None
-        self.given = dict(defaults)
         self._set_defaults(defaults)
+        self.given = {n: v for n, v in defaults.items() if not hasattr(inputs[n], "setting")}
         self.start = W.Button(description="Launch on Spark", button_style="primary", icon="play")
         self.start.add_class(ACTS)
         self.start.layout.width = "auto"
@@ -131,7 +133,7 @@ class LaunchPanel(W.VBox):
         return {n: getattr(control, "setting", control.value) for n, control in self.inputs.items()}
 
     def requested_settings(self) -> dict[str, Any]:
-        """Return the settings with the defaults as given, not clipped to a control's range."""
+        """Return the settings with the choices as given, although another control rules one out."""
         return self.settings() | self.given
 
     def run_to_end(self) -> list[Any]:
@@ -213,12 +215,12 @@ class LaunchPanel(W.VBox):
                 f"the panel has no control {unknown[0]!r}; it has: {', '.join(self.inputs)}"
             )
         for name, value in defaults.items():
-            try:
-                self.inputs[name].value = value
-            except TraitError:
-                choices = getattr(self.inputs[name], "options", ())
-                expected = f"one of {', '.join(map(str, choices))}" if choices else "another value"
-                raise ValueError(f"{name} is {value!r}; its control takes {expected}") from None
+            control = self.inputs[name]
+            with suppress(TraitError):
+                control.value = value
+                if value is not None:  # of which a choice takes none
+                    continue
+            raise ValueError(f"{name} is {value!r}; it must be {describe_values(control)}")
 
     def _run_and_show_errors(
         self, work: Callable[[], Any], before: threading.Thread | None = None

@@ -49,6 +49,6 @@ class DiffusionPanel(ScreenPanel):
         placements: Iterable[str],
         **defaults: Any,
     ) -> None:
-        placement = Row("placement", None, [*placements], PLACED)
+        placement = Row("placement", None, {name: name for name in placements}, PLACED)
         rows = {"placement": placement, **self.rows}
         super().__init__(launch, screen, simulate, rows, **defaults)

@@ -81,7 +81,7 @@ class ChainPanel(ScreenPanel):
 
     def __init__(self, launch: Launch, screen: RunScreen, **defaults: Any) -> None:
         self._typed = dict[str, str]()
-        source = SOURCES[defaults.get("source", "arrivals")]
+        source = SOURCES.get(str(defaults.get("source")), SOURCES["arrivals"])
         queries = QueriesControl(source.streams, source.queries)
         rows = {"source": self.rows["source"], "queries": queries, **self.rows}
         super().__init__(launch, screen, rows=rows, **{**source.controls, **defaults})
