@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 from braid.core.run_events import RunEnded
+from braid.sources.spark_batches import STOP_LOGGERS, SparkBatches
 from braid_lab.launches import live_runs
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 
@@ -34,19 +34,22 @@ def test_what_launches_need_is_made_ready_by_a_small_join(
     ]
 
 
-@pytest.mark.usefixtures("spark")
-def test_the_stop_of_a_rehearsal_prints_no_error() -> None:
+def test_a_stopped_run_prints_no_error(spark: SparkSession, tmp_path: Path) -> None:
     """The JVM's output is not this process's, so the levels of its loggers are read instead."""
     levels = list[list[str]]()
-    log4j: Any = cast(Any, SparkContext._active_spark_context)._jvm.org.apache.logging.log4j
+    log4j: Any = cast(Any, spark.sparkContext)._jvm.org.apache.logging.log4j
 
     def note_levels() -> None:
-        loggers = map(log4j.LogManager.getLogger, live_runs.STOP_LOGGERS)
+        loggers = map(log4j.LogManager.getLogger, STOP_LOGGERS)
         levels.append([logger.getLevel().toString() for logger in loggers])
 
-    run = SimpleNamespace(isActive=False, stop=note_levels)
-    panel = SimpleNamespace(settings=dict, launch=lambda settings: run, can_launch=lambda: True)
+    first, second = (SparkBatches(spark.range(1), tmp_path, {}, True) for _ in "ab")
+    for driver in (first, second):
+        driver.handle = cast(Any, SimpleNamespace(awaitTermination=note_levels))
     note_levels()
-    live_runs._run_first_batch(panel, {})
+    for call in (first.expect_stop, second.expect_stop, first.wait, second.wait):
+        call()
+    assert levels[1:] == [["OFF", "OFF"]] * 2, "until both have ended"
+    first.expect_stop()  # just after its last batch
     note_levels()
-    assert levels[1] == ["OFF", "OFF"] and levels[0] == levels[2] != levels[1]
+    assert levels[0] == levels[3] != levels[1]

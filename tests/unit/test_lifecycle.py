@@ -97,9 +97,16 @@ def test_a_paused_run_can_be_stopped(tmp_path: Path) -> None:
     assert (run.done, end_event(run)) == ([0], RunEnded(0, "stopped"))
 
 
-def test_a_batch_can_stop_its_own_run(tmp_path: Path) -> None:
+def test_a_batch_can_stop_its_own_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = list[bool]()
+
+    def expect_stop(driver: BatchThread) -> None:
+        expected.append(driver._is_stopped())
+
+    monkeypatch.setattr(BatchThread, "expect_stop", expect_stop)
     run = CountingRun(tmp_path / "run", 9, lambda run, number: run.stop())
     assert run.awaitTermination(60)
+    assert expected == [False], "the driver knows it before a batch can end for it"
     assert (run.done, end_event(run)) == ([0], RunEnded(0, "stopped"))
 
 

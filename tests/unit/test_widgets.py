@@ -287,6 +287,14 @@ def test_blocks_that_are_asked_about_tell_their_story_with_batches_from_1(monkey
         )
 
 
+def test_a_closed_cockpit_leaves_no_thread() -> None:
+    cockpit, workers = Cockpit(MIGRATION), list[threading.Thread]()
+    cockpit._touching.submit(lambda: workers.append(threading.current_thread())).result(60)
+    cockpit.close()
+    workers[0].join(60)
+    assert not workers[0].is_alive()
+
+
 def test_what_cannot_be_simulated_is_said(monkeypatch):
     cockpit = watch(simulate(AdaptiveGrid(16), SWINGING))
     told = sent(cockpit, monkeypatch)

@@ -164,6 +164,7 @@ class RunLifecycle(ABC):
         """
         if not self.isActive:
             return
+        self._driver.expect_stop()
         self._stopping.set()
         self._gate.set()
         self.store.input.request_stop()

@@ -27,6 +27,9 @@ class BatchDriver(Protocol):
     def wait(self) -> None:
         """Wait until the last batch has ended. Raises the error of a batch that failed."""
 
+    def expect_stop(self) -> None:
+        """Take the end of a batch as no error from now on, as the run is about to be stopped."""
+
     def stop(self) -> None:
         """Pass on no further batch, and wait until the current one has ended."""
 
@@ -82,6 +85,9 @@ class BatchThread:
         wait_interruptibly(self._ended)
         if self._error is not None:
             raise self._error
+
+    def expect_stop(self) -> None:
+        """Do nothing: this thread prints no error."""
 
     def stop(self) -> None:
         """Wait for the current batch."""

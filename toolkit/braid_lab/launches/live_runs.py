@@ -6,9 +6,8 @@ Functions import what they need, so that a notebook shows its first view sooner.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from braid.core.placement import Placement
 from braid.core.query import Query
@@ -23,12 +22,6 @@ if TYPE_CHECKING:
     from braid_lab.diffusion.experiments import DiffusionSetting
     from braid_lab.workloads.base import Workload
     from braid_lab.workloads.dashboards import SharedWorkload
-
-STOP_LOGGERS = (
-    "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution",
-    "org.apache.spark.broadcast.TorrentBroadcast",
-)
-"""Loggers of Spark that print errors when a batch is stopped."""
 
 
 def _get_spark_session() -> Any:
@@ -86,28 +79,7 @@ def _run_first_batch(panel: LaunchPanel, few: dict[str, Any]) -> None:
         while panel.can_launch() and run.isActive and not _has_committed_batch(run):
             run.awaitTermination(0.1)
     finally:
-        with _silence_stopped_batches():
-            run.stop()
-
-
-@contextmanager
-def _silence_stopped_batches() -> Iterator[None]:
-    """Keep Spark from printing that a batch is stopped, in red, as if it were an error."""
-    from pyspark import SparkContext
-
-    if (context := SparkContext._active_spark_context) is None:
-        yield
-        return
-    log4j = cast(Any, context._jvm).org.apache.logging.log4j
-    set_level = log4j.core.config.Configurator.setLevel
-    before = {name: log4j.LogManager.getLogger(name).getLevel() for name in STOP_LOGGERS}
-    try:
-        for name in STOP_LOGGERS:
-            set_level(name, log4j.Level.OFF)
-        yield
-    finally:
-        for name, level in before.items():
-            set_level(name, level)
+        run.stop()
 
 
 def _has_committed_batch(run: Any) -> bool:

@@ -128,6 +128,7 @@ class Cockpit(anywidget.AnyWidget):
 
     def close(self) -> None:
         self.stop_following(2 * self.interval)
+        self._touching.shutdown(wait=False)
         super().close()
 
     def _finish_run(
