@@ -5,6 +5,8 @@ It has four tuples of R and ten of S.
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -162,6 +164,13 @@ def collect_decisions(events: Iterable[Any]) -> list[Decision]:
     """Return all decisions of a run, in order."""
     deciding = FlagCollector()
     return [decision for event in events for decision in deciding.apply_event(event)]
+
+
+def list_documented_columns(call: Any) -> list[set[str]]:
+    """Return the columns that each list of a docstring names, before the colons of its items."""
+    lists = (p for p in str(inspect.getdoc(call)).split("\n\n") if p.startswith("- "))
+    heads = [[item.partition(":")[0] for item in re.split(r"\n(?=- )", each)] for each in lists]
+    return [{*re.findall(r"``(\w+)``", " ".join(each))} for each in heads]
 
 
 def judge_pace(events: Iterable[Any]) -> Verdict:

@@ -37,6 +37,7 @@ from hub_cases import (
     query_rows,
     random_query,
 )
+from unit.scripted import list_documented_columns
 
 pytestmark = pytest.mark.unit
 
@@ -163,12 +164,12 @@ def test_flows_are_counted_where_they_go_and_modelled_beside(
     run.awaitTermination()
     assert query_rows(run, "wide") == expect_rows(data, WIDE)
     assert query_rows(run, "three") == expect_rows(data, THREE)
-    flows, told = run.network_flows(), run.metrics()
+    flows, spent = run.network_flows(), run.metrics()
     for name, sql in (("wide", WIDE), ("three", THREE)):
         assert flows[flows["consumer"] == name]["rows"].sum() == expect_rows(data, sql).total(), (
             name
         )
-    received = told[told["batch"] > 0].groupby("operator")["received_tuples"].sum()
+    received = spent[spent["batch"] > 0].groupby("operator")["received_tuples"].sum()
     for operator, tuples in received.items():
         came = flows[(flows["consumer"] == str(operator)) & (flows["batch"] >= 0)]
         assert came["rows"].sum() == tuples
@@ -177,15 +178,21 @@ def test_flows_are_counted_where_they_go_and_modelled_beside(
         costs["network_usage_modelled"] > 0
     ).all()
     links = run.link_traffic()
-    assert set(links.columns) == {"batch", "node_a", "node_b", "bytes_measured"}
     apart = flows[flows["source_node"] != flows["target_node"]]
     assert links["bytes_measured"].sum() >= apart["bytes"].sum() > 0, "a flow is on a link or more"
 
     answer = run.query("wide").current_answer()
     monkeypatch.setattr(row_tables, "has_pandas", lambda: False)
     tables = run.network_flows(), run.metrics(), run.network_costs(), run.link_traffic()
-    for frame, table in zip((flows, told, costs, links), tables, strict=True):
+    frames = {
+        run.network_flows: flows,
+        run.metrics: spent,
+        run.network_costs: costs,
+        run.link_traffic: links,
+    }
+    for (call, frame), table in zip(frames.items(), tables, strict=True):
         assert table.to_pylist() == frame.to_dict("records")
+        assert list_documented_columns(call) == [{*frame.columns}]
     assert run.query("wide").current_answer().to_pandas().equals(answer)
     assert run.query("wide").current_answer(limit=3).num_rows == 3 <= len(answer)
 

@@ -41,6 +41,7 @@ from braid_widgets.cockpit.page import recorded_page
 from input_splitting import split_input
 from oracle import PLACEMENTS, Ids, compute_expected, describe_difference, list_files, make_tables
 from shedding_oracle import arrived_tuples, expected_weights
+from unit.scripted import list_documented_columns
 
 ON = "abs(a.n - b.n) <= 60"
 WINDOWS = {"a": 150, "b": 110}
@@ -97,7 +98,9 @@ def test_results_are_exactly_the_selected_pairs(name, shed, tmp_path):
     assert describe_difference(Ids(found), Ids(wanted)) == ""
     assert 0 < len(found) < FULL.total()
     assert [*found.values()] == pytest.approx([wanted[pair] for pair in found])
-    whole = run.estimate_results().iloc[-1]
+    estimates = run.estimate_results()
+    assert list_documented_columns(run.estimate_results) == [{*estimates.columns}]
+    whole = estimates.iloc[-1]
     assert whole["results"] == len(found)
     assert whole["estimated_results"] == pytest.approx(sum(found.values()))
     done = [e for e in run.events() if isinstance(e, BatchCommitted)]

@@ -52,6 +52,7 @@ from oracle import (
 )
 from scatter import Scatter
 from stages import AlternatingExecutor, InProcessStages
+from unit.scripted import list_documented_columns
 
 US = pa.timestamp("us", "UTC")
 ON = "a.k = b.k AND a.n < b.n + 3 AND a.s <> b.s || 'x' AND (b.flag OR a.f > 0.5D)"
@@ -755,6 +756,7 @@ def test_metrics_are_by_host_or_by_batch(tmp_path: Path, monkeypatch: pytest.Mon
     join = StreamJoin(make_tables("ab", 40, seed=84), "a.k = b.k", Scatter(pieces=3))
     run = ended(join.start(tmp_path / "run", batches=2))
     hosts, batches = run.metrics(), run.metrics(by="batch")
+    assert list_documented_columns(run.metrics) == [{*hosts.columns}, {*batches.columns}]
     assert list(batches["results"]) == list(hosts.groupby("batch")["results"].sum())
     assert batches["received_tuples"].sum() == run.status["tuples"] > 0
     with pytest.raises(ValueError, match="metrics are by 'query'; it must be one of host, batch"):

@@ -223,6 +223,7 @@ class EngineRun(TouchedRun):
 
         The total covers the batches whose events are retained. Columns:
 
+        - ``batch``: its number from 0, or "all".
         - ``fraction``: r, the share of pairs.
         - ``results``: results found.
         - ``estimated_results``: estimated results of the full join.
@@ -315,11 +316,29 @@ class EngineRun(TouchedRun):
     def metrics(self, by: str = "host") -> RowTable:
         """Return the metrics of the retained batches, one row per batch and host.
 
-        Columns: tuples received, stored, moved, discarded and compared, results, bytes and seconds.
+        Columns, whose bytes are those of Arrow buffers:
 
-        With ``by="batch"``, one row per batch: tuples received, results, tuples stored and compared
-        on all hosts, the executor, seconds by phase (see ``core.batch_history``), and
-        ``previous_commit_seconds``, the duration of the previous commit.
+        - ``batch``, ``host``: their numbers, from 0.
+        - ``received_tuples``, ``received_bytes``: sent to the host.
+        - ``stored_tuples``, ``stored_bytes``: held after the batch.
+        - ``migrated_tuples``, ``migrated_bytes``: read from other hosts.
+        - ``discarded_tuples``: dropped.
+        - ``compared_pairs``: candidate pairs, which all conditions of an index admit.
+        - ``probes``: tuples and intermediate results that probed a block, once for each hop.
+        - ``sent_partials``, ``received_partials``, ``received_partial_bytes``: intermediate
+          results.
+        - ``results``, ``seconds``: results found, and the time of this work.
+        - ``skipped_pairs``, ``considered_pairs``: pairs of a probing tuple and a row of a block
+          that load shedding skipped, and those that it did not; 0 without it.
+
+        With ``by="batch"``, one row per batch, with sums over all hosts:
+
+        - ``batch``, ``received_tuples``, ``results``, ``stored_tuples``, ``compared_pairs``: as
+          above.
+        - ``executor``: the executor that ran it.
+        - ``source_seconds``, ``planning_seconds``, ``transfer_seconds``, ``kernel_seconds``,
+          ``commit_seconds``, ``total_seconds``: by phase (see ``core.batch_history``).
+        - ``previous_commit_seconds``: duration of the previous commit.
 
         Raises ValueError for another ``by``.
         """

@@ -257,23 +257,42 @@ class HubRun(HubBatchLoop):
     def metrics(self) -> RowTable:
         """Return one row per operator and batch, with those removed whose results a query has.
 
-        Columns: tuples received, pairs compared, results, tuples and bytes held, and seconds; all
-        measured.
+        Columns, all measured:
+
+        - ``operator``, ``batch``, ``version``: the operator's id, the batch from 0, and how often
+          the operator was rebuilt.
+        - ``received_tuples``, ``received_bytes``: with results of other operators.
+        - ``compared_pairs``, ``results``, ``seconds``: pairs compared, results found, and the time.
+        - ``live_tuples``, ``stored_bytes``: held after the batch.
         """
         return hub_metrics.metrics_table(self.store.path, self.state.operators.values())
 
     def network_flows(self) -> RowTable:
-        """Return the measured network traffic: rows and bytes by batch and flow."""
+        """Return the measured network traffic, one row per batch and flow.
+
+        - ``batch``: its number, from 0.
+        - ``item``, ``consumer``: a stream or an operator, and the operator or query that reads it.
+        - ``source_node``, ``target_node``: where both are.
+        - ``rows``, ``bytes``: sent.
+        """
         return hub_metrics.flows_table(self.events())
 
     def link_traffic(self) -> RowTable:
-        """Return the measured bytes on each link by batch. Every flow takes its shortest path."""
+        """Return the measured bytes on each link by batch. Every flow takes its shortest path.
+
+        - ``batch``, ``node_a``, ``node_b``: the batch from 0, and the ends of the link.
+        - ``bytes_measured``: in both directions.
+        """
         return hub_metrics.link_traffic_table(self.events())
 
     def network_costs(self) -> RowTable:
         """Return measured bytes times latency and modelled network usage, by batch.
 
         The two have no unit in common.
+
+        - ``batch``, ``bytes_measured``: the batch from 0, and its bytes.
+        - ``byte_seconds_measured``: bytes times the latency of their path.
+        - ``network_usage_modelled``: bytes a second times latency, by the cost model.
         """
         return hub_metrics.costs_table(self.events())
 
