@@ -578,7 +578,7 @@ def test_a_smaller_epsilon_adapts_earlier():
 
 
 def test_sizes_are_measured_unless_given():
-    """Both streams have as many tuples, but those of S are sixteen times larger.
+    """Both streams have the same number of tuples, but those of S are sixteen times larger.
 
     (1, 16) is the optimum of 16 hosts.
     """

@@ -257,7 +257,7 @@ def of_batch(kind, run, batch):
 def test_only_the_dynamic_head_and_tail_store_tuples_without_moving_them():
     """Section 12.5: basic moves each tuple N - 1 times, dynamic never.
 
-    Both store each tuple once and compare as many pairs.
+    Both store each tuple once and compare the same number of pairs.
     """
     basic, dynamic = (committed(steady(Ring(8, form))) for form in ("basic", "dynamic"))
     assert sum(e.total_host_metrics.migrated_tuples for e in basic) > 5 * sum(

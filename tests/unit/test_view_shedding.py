@@ -76,7 +76,7 @@ def harvested(events):
 def test_dear_tuples_come_first_where_it_is_known_what_tuples_are_worth(method):
     """All methods estimate the same matches and utility of the full join.
 
-    The selective one finds most of the utility with as many pairs.
+    The selective one finds most of the utility in the same number of pairs.
     """
     found = {}
     for dear in (0.0, 0.1):

@@ -128,7 +128,7 @@ def same_results_claim(table: pd.DataFrame) -> Finding:
         for name, rows in table.groupby("placement", sort=False)["results"]
     )
     result = (
-        f"results in the halves: {each}; HyperCube moves {moved:.0%} as many tuples as come in the "
-        "second"
+        f"results in the halves: {each}; the tuples that HyperCube moves are {moved:.0%} of those "
+        "that come in the second"
     )
     return judge(result, (results.nunique() == 1).all() and moved > 0, result)

@@ -206,7 +206,7 @@ def compare_burst(
     batches: int = 12,
     wait: Wait = _await_run_end,
 ) -> BurstComparison:
-    """Return a run on Spark with three times as many tuples in the middle third, measured.
+    """Return a run on Spark at three times the rate in the middle third, measured.
 
     All tuples are joined, then again with a limit on the seconds of a batch. ``rate`` is in tuples
     a second of either stream; ``wait`` waits for the end of a run.

@@ -291,7 +291,7 @@ def fluctuation_batches(
 ) -> list[tuple[int, int]]:
     """Return ``alternating_batches`` until a stream has grown at least ``growth`` times.
 
-    Their tuples are as many as lineitem and orders have in ``gb``. R begins a little smaller than
+    They have the number of tuples of lineitem and orders in ``gb``. R begins a little smaller than
     S: when R has doubled, the first mapping is still the best, and serves until R is nearly four
     times S (the worst case of Lemma 4.3). From equal sizes chance decides that.
     """
