@@ -513,6 +513,23 @@ def test_a_tuple_alone_is_compared_with_the_one_that_comes_closest(
     assert "nearest" not in str(run.why({"o": "id = 1"}))
 
 
+def test_a_text_alone_is_compared_with_the_text_that_differs_least(tmp_path: Path) -> None:
+    """Upper case and blanks count less than another letter; an equality is the whole condition."""
+    orders = pa.table({"id": ["A-1", "B-7", "C-12345"], "n": [1, 2, 3]})
+    payments = pa.table({"order_id": ["A-1", " b-7", None, "C-12346", "B-9"], "x": [*range(5)]})
+    streams = {"o": orders, "p": payments}
+    run = StreamJoin(streams, "o.id = p.order_id", Centralized()).start(tmp_path)
+    assert run.awaitTermination()
+    for x, compared in {
+        1: "false  'B-7' and ' b-7'",
+        2: "NULL  ",
+        3: "false  'C-12345' and 'C-12346'",
+    }.items():
+        answer = str(run.why({"p": {"x": x}}))
+        assert f"o.id = p.order_id  {compared}" in answer, answer
+    assert "and NULL; NULL never matches" in str(run.why({"p": {"x": 2}}))
+
+
 @pytest.mark.parametrize(
     ("limit", "now", "first"),
     [("1 GB", 50, 0), ("20 B", 50, 3), ("29 B", 50, 3), ("30 B", 50, 2), ("1 B", 50, 4)]

@@ -21,6 +21,8 @@ from braid.util.durations import parse_duration
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
 _ORDERS = {"latest": ("<=", "<"), "first": (">=", ">"), "nearest": ("", "<>")}
 """How the second stream's order compares with the first's, and the same if strict."""
+_LONGEST_TEXT = 64
+"""Characters by which texts that differ are compared: their differences take quadratic time."""
 
 
 @dataclass(frozen=True)
@@ -110,18 +112,28 @@ class ConditionParts:
 
     def rank_by_nearness(self) -> str:
         """Return DuckDB SQL that orders combinations: by the equalities and then by the parts that
-        are true, then by the sum of the distances of compared numbers and times, NULL last.
+        are true, then by the differences of texts that should be equal, then by the sum of the
+        distances of compared numbers and times, NULL last.
         """
-        counts = [(f"CASE WHEN {p.sql} THEN 1 ELSE 0 END", p.is_equality) for p in self.parts]
-        equal = " + ".join(["0", *(count for count, is_equality in counts if is_equality)])
-        fulfilled = " + ".join(count for count, _ in counts)
-        distances = [
-            f"CASE WHEN {p.sql} THEN 0 ELSE abs({' - '.join(numbers)}) END"
-            for p in self.parts
-            if (numbers := [n for side in p.sides if (n := self._read_as_number(side))])[1:]
-        ]
-        distance = " + ".join(distances) or "0"
-        return f"({equal}) DESC, {fulfilled} DESC, {distance} NULLS LAST"
+        fulfilled = [(f"CASE WHEN {p.sql} THEN 1 ELSE 0 END", p) for p in self.parts]
+        counts = [" + ".join(c for c, p in fulfilled if p.is_equality), " + ".join(dict(fulfilled))]
+        distances = [*zip(*map(self._measure_distances, self.parts), strict=True)]
+        terms = [f"{count} DESC" for count in counts if count]
+        terms += [f"{term} NULLS LAST" for d in distances if (term := " + ".join(filter(None, d)))]
+        return ", ".join(terms)
+
+    def _measure_distances(self, part: ConditionPart) -> tuple[str, str]:
+        """Return DuckDB SQL for how far the sides of a part are apart: as texts, as numbers.
+
+        Each is empty if the sides are something else.
+        """
+        if part.is_equality and {*map(self._name_type, part.sides)} == {"VARCHAR"}:
+            sides = [f"lower(trim({side}))[:{_LONGEST_TEXT}]" for side in part.sides]
+            return f"levenshtein({', '.join(sides)})", ""
+        numbers = [self._read_as_number(side) for side in part.sides]
+        if not numbers or not all(numbers):
+            return "", ""
+        return "", f"CASE WHEN {part.sql} THEN 0 ELSE abs({' - '.join(numbers)}) END"
 
     def _read_as_number(self, side: str) -> str:
         """Return DuckDB SQL for a number or a time as a number; empty: it is neither."""
