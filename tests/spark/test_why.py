@@ -10,6 +10,7 @@ import braid
 import pyarrow as pa
 import pytest
 from braid import AdaptiveGrid, Centralized, SharedJoin, StreamJoin
+from braid.answer_check import check_answers
 from braid.storage.integrity import check_run, repair_run
 from pyspark.sql import SparkSession
 from spark.test_watermarks import NEAR, STREAMS, live
@@ -29,6 +30,26 @@ def test_causes_are_named_in_a_run_on_spark(spark: SparkSession, tmp_path: Path)
     without_session = braid.why(tmp_path / "run", {"o": "id = 2", "p": "order_id = 2"})
     assert without_session.pairs[0].also == ("unknown",)
     assert "DuckDB may evaluate ROUND(o.total, 1) differently from Spark" in str(without_session)
+
+
+def test_a_time_without_a_zone_is_read_in_the_zone_of_the_session(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """It is 12:00 in Berlin, 11:00 in UTC: 5 minutes before the payment, which is an instant."""
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    try:
+        orders = spark.sql("SELECT 1 AS id, timestamp_ntz'2026-01-02 12:00:00' AS ts")
+        payments = spark.sql("SELECT 1 AS order_id, timestamp'2026-01-02 11:05:00Z' AS ts")
+        streams = {"o": orders, "p": payments}
+        join = StreamJoin(streams, "o.id = p.order_id", windows="30 minutes", time="ts")
+        assert join.start(tmp_path / "run", batches=1).awaitTermination()
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+    answer = braid.why(tmp_path / "run", {"o": "id = 1", "p": "order_id = 1"})
+    assert answer.verdict == "found", str(answer)
+    assert "o id 1 (2026-01-02 11:00:00, " in str(answer)
+    assert check_answers(tmp_path / "run").is_right
 
 
 QUERIES: dict[str, dict[str, Any]] = {

@@ -32,7 +32,7 @@ from braid.answer_check_partners import NUMBER, PartnerSql
 from braid.answer_check_queries import ServedQuery, list_served_queries
 from braid.answer_check_spark import join_row_numbers
 from braid.answer_check_sql import translate_condition
-from braid.answer_check_text import format_text_list, make_sign_sql, quote_text
+from braid.answer_check_text import format_text_list, make_sign_sql, quote_text, set_session_zone
 from braid.answer_report import AnswerReport, DifferingRow, QueryReports, format_row
 from braid.core.join_kinds import INNER, parse_kind
 from braid.core.reserved_columns import CHANGE_TYPE
@@ -87,7 +87,7 @@ def _compare_results(
     store: RunStore, query: Mapping[str, Any], sample: float, served: ServedQuery | None = None
 ) -> AnswerReport:
     with duckdb.connect() as database:
-        database.execute("SET TimeZone = 'UTC'")
+        set_session_zone(database, query)
         try:
             return _Recomputation(database, store, query, sample, served).compare_results()
         except duckdb.Error as error:
@@ -202,7 +202,7 @@ class _Recomputation:
         time = self._find_time_columns.get(alias)
         micros_of_row = "NULL::BIGINT"
         if time is not None:
-            micros_of_row = f"epoch_us({quote_text(time)}::TIMESTAMP)"
+            micros_of_row = f"epoch_us({quote_text(time)}::TIMESTAMPTZ)"
         struct_names = [name for name in names if name != self.changes.get(alias)]
         packed = ", ".join(f"{quote_text(n)} := {quote_text(n)}" for n in struct_names)
         struct = f"CAST(struct_pack({packed}) AS {self.kinds.get(alias, 'VARCHAR')})"

@@ -36,7 +36,7 @@ class PartnerSql:
         plain = [f"{alias}.{column}" for alias, column in zip(aliases, chosen, strict=True)]
         types = [name_type(sql) for sql in plain]
         self._is_timed = types[0] in _TIMES
-        self._orders = [f"epoch_us({sql}::TIMESTAMP)" if self._is_timed else sql for sql in plain]
+        self._orders = [f"epoch_us({sql}::TIMESTAMPTZ)" if self._is_timed else sql for sql in plain]
         self._may_be_nan = {*types} & {"FLOAT", "DOUBLE"}
         ties = match["ties"]
         self._ties = columns if ties is None else [quote_text(name) for name in ties]

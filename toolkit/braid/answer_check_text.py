@@ -1,10 +1,18 @@
-"""Text of DuckDB SQL for the check of a run's answers: names, lists and signs of changes."""
+"""Text of DuckDB SQL for the check of a run's answers: names, lists, time zones, signs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from braid.core.change_types import SIGNS
+from braid.util.time_zones import name_duckdb_zone
+
+
+def set_session_zone(database: Any, settings: Mapping[str, Any]) -> None:
+    """Let DuckDB read times without a time zone as Spark did in the run of these settings."""
+    zone = name_duckdb_zone(settings.get("zone", "UTC"))
+    database.execute(f"SET TimeZone = {format_text_list([zone])[1:-1]}")
 
 
 def quote_text(name: str) -> str:

@@ -98,7 +98,7 @@ class ConditionParts:
         if match["tolerance"] is None:
             return
         if self._name_type(columns[0]).startswith(("DATE", "TIMESTAMP")):
-            columns = [f"epoch_us({column}::TIMESTAMP)" for column in columns]
+            columns = [f"epoch_us({column}::TIMESTAMPTZ)" for column in columns]
             most: Any = parse_duration(match["tolerance"], "tolerance", zero=True)
         else:
             most = match["tolerance"]
@@ -139,7 +139,7 @@ class ConditionParts:
         """Return DuckDB SQL for a number or a time as a number; empty: it is neither."""
         kind = self._name_type(side)
         if kind.startswith(("DATE", "TIMESTAMP")):
-            return f"CAST(epoch_us(CAST({side} AS TIMESTAMP)) AS DOUBLE)"
+            return f"CAST(epoch_us(CAST({side} AS TIMESTAMPTZ)) AS DOUBLE)"
         is_number = kind.startswith(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE"))
         return f"CAST({side} AS DOUBLE)" if is_number or kind.startswith("DECIMAL") else ""
 

@@ -13,6 +13,7 @@ import duckdb
 
 from braid.answer_check_kinds import read_checkable_settings
 from braid.answer_check_queries import ServedQuery, find_served_query
+from braid.answer_check_text import set_session_zone
 from braid.core.pair_verdicts import PairVerdict, Step, judge_pair
 from braid.core.run_state import RunState
 from braid.pair_facts import PairSearch
@@ -141,7 +142,7 @@ def _explain_state(
 ) -> Why:
     store.fetch_all()
     with duckdb.connect() as database:
-        database.execute("SET TimeZone = 'UTC'")
+        set_session_zone(database, settings)
         stored = StoredTuples(database, store, settings, state, served)
         search = PairSearch(stored, rows, limit, spark)
         answer = explain_chosen_pairs(search)

@@ -179,7 +179,7 @@ class StoredTuples:
         described = self.database.sql(f"DESCRIBE SELECT * FROM ({source})").fetchall()
         self.columns[alias] = [name for name, *_ in described if not name.startswith("__")]
         time = self.time_columns.get(alias)
-        micros = "NULL::BIGINT" if time is None else f"epoch_us({quote_text(time)}::TIMESTAMP)"
+        micros = "NULL::BIGINT" if time is None else f"epoch_us({quote_text(time)}::TIMESTAMPTZ)"
         self.database.execute(
             f"CREATE TEMP VIEW stream_{stream} AS SELECT *, {micros} AS {TIME}, "
             f"{self._pack_struct(alias)} AS {STRUCT} FROM ({source})"

@@ -35,6 +35,7 @@ from braid.spark_workers import check_object_store, check_shared_folder, prepare
 from braid.storage.object_store import store_environment
 from braid.storage.run_store import RunStore
 from braid.time_arguments import Columns, Watermarks
+from braid.util.time_zones import UTC
 
 COPIES = 3
 """Maximum number of copies of the static streams in this process: as they arrive, sorted, and in
@@ -136,7 +137,9 @@ class SparkStreams(UnreadStreams):
         return static_replay.StaticReplay(self._static, times, batches, memory // COPIES, undivided)
 
     def record_fingerprints(self) -> dict[str, Any]:
-        return input_fingerprints.record_fingerprints(self.streams, self._static)
+        zone = self.spark_session.conf.get("spark.sql.session.timeZone")
+        other = {} if zone in UTC else {"zone": zone}
+        return input_fingerprints.record_fingerprints(self.streams, self._static) | other
 
     def check_input(self, store: RunStore, stored: Mapping[str, Any], resumed: bool) -> None:
         compared = {} if resumed else self._static

@@ -46,6 +46,7 @@ class RunSettings(msgspec.Struct, forbid_unknown_fields=True):
     - ``match``: arguments of an as-of join.
     - ``fingerprints``, ``files``, ``sources``: see ``input_fingerprints``.
     - ``versions``: of Braid and its packages when the run was started.
+    - ``zone``: the time zone in which Spark read times without one.
     - ``source_files``: by static stream of Spark, its local files; see ``storage.source_files``.
     """
 
@@ -83,6 +84,7 @@ class RunSettings(msgspec.Struct, forbid_unknown_fields=True):
     files: dict[str, _Text] = {}
     sources: dict[str, dict[str, str]] = {}
     versions: dict[str, str] = {}
+    zone: _Text = "UTC"
     source_files: dict[str, dict[str, tuple[int, int]]] = {}
     generated: dict[str, dict[str, Any]] = {}
     chain: str | list[str] = ""

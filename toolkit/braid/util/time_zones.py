@@ -20,6 +20,15 @@ _FIRST, _LAST = datetime(1840, 1, 1), datetime(2040, 1, 1)
 """Years with different offsets. Before them a zone has local mean time, after them it repeats."""
 
 
+def name_duckdb_zone(zone: str) -> str:
+    """Return DuckDB's name of a time zone of Spark.
+
+    >>> name_duckdb_zone("Z"), name_duckdb_zone("+05:30"), name_duckdb_zone("Europe/Berlin")
+    ('UTC', 'GMT+05:30', 'Europe/Berlin')
+    """
+    return "UTC" if zone in UTC else f"GMT{zone}" if zone[0] in "+-" else zone
+
+
 @lru_cache
 def find_zone_spread(zone: str) -> int:
     """Return the greatest less the least offset of a time zone, in microseconds.
