@@ -63,7 +63,7 @@ def test_rows_on_each_host_are_those_of_the_events(page: Any, events: Any) -> No
         "json_extract(l, '$.host_metrics[*].stored_tuples')::int[]",
         "BatchCommitted",
     )
-    stored = page["hosts"]["names"].index("stored")
+    stored = page["hosts"]["names"].index("rows held")
     fullest = page["timeline"]["tracks"][1]["series"][0]["values"]
     for k, (frame, (rows,)) in enumerate(zip(page["frames"], held, strict=True)):
         assert frame["state_map"]["grid"]["stored"] == rows == page["hosts"]["values"][k][stored]
@@ -72,11 +72,11 @@ def test_rows_on_each_host_are_those_of_the_events(page: Any, events: Any) -> No
 
 def test_each_measure_of_a_host_is_that_of_the_events(page: Any, events: Any) -> None:
     fields = {
-        "received": "received_tuples",
-        "compared": "compared_pairs",
-        "moved": "migrated_tuples",
+        "rows received": "received_tuples",
+        "pairs compared": "compared_pairs",
+        "rows moved here": "migrated_tuples",
         "results": "results",
-        "busy": "seconds",
+        "seconds of work": "seconds",
     }
     names = page["hosts"]["names"]
     for measure, field in fields.items():
@@ -87,9 +87,9 @@ def test_each_measure_of_a_host_is_that_of_the_events(page: Any, events: Any) ->
         )
         for values, (expected,) in zip(page["hosts"]["values"], held, strict=True):
             assert values[names.index(measure)] == pytest.approx(expected, abs=1e-4)
-            if measure == "busy":
+            if measure == "seconds of work":
                 idle = [max(expected) - one for one in expected]
-                assert values[names.index("waits")] == pytest.approx(idle, abs=1e-4)
+                assert values[names.index("seconds of waiting")] == pytest.approx(idle, abs=1e-4)
         assert any(any(expected) for (expected,) in held), measure
 
 

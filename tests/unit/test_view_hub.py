@@ -106,7 +106,7 @@ def test_a_hub_is_shown_as_a_run_with_nodes_as_hosts(hub: SteppedHub) -> None:
     page = recorded_page(happened)
     commits = [e for e in happened if isinstance(e, HubBatchCommitted)]
     assert "QueryHub" in page["note"] and "full history" not in page["note"]
-    stored = page["hosts"]["names"].index("stored")
+    stored = page["hosts"]["names"].index("rows held")
     for values, commit in zip(page["hosts"]["values"], commits, strict=True):
         assert sum(values[stored]) == sum(m.live_tuples for m in commit.operator_metrics)
     labels = [flag["short"] for flag in page["annotations"]]

@@ -38,18 +38,17 @@ from braid_widgets.slices.age_map import AgesFrame
 from braid_widgets.theta.grid_map import GridFrame
 
 _COUNTS = {
-    "stored": "stored_tuples",
-    "received": "received_tuples",
-    "compared": "met_pairs",
-    "shed": "skipped_pairs",
-    "moved": "migrated_tuples",
+    "rows held": "stored_tuples",
+    "rows received": "received_tuples",
+    "pairs compared": "met_pairs",
+    "pairs left out": "skipped_pairs",
+    "rows moved here": "migrated_tuples",
     "results": "results",
 }
-MEASURES = (*_COUNTS, "busy", "waits")
-"""Measures of the rows of hosts over time; one is shown at a time.
+MEASURES = (*_COUNTS, "seconds of work", "seconds of waiting")
+"""Measures of the hosts over time, in words; the rows of color show one at a time.
 
-``busy`` and ``waits`` are seconds, present only if they were measured or modelled. ``shed`` counts
-the pairs left out, present only if there are any.
+Seconds are present only if they were measured or modelled, and pairs left out if there are any.
 """
 
 

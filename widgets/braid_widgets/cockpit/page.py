@@ -96,9 +96,9 @@ def page_text(shown: CockpitPage) -> str:
 def _render_stored_rows(shown: CockpitPage) -> str:
     """Return the rows that each host stores after the last batch."""
     hosts = shown["hosts"]
-    if "stored" not in hosts["names"]:
+    if "rows held" not in hosts["names"]:
         return ""
-    rows = hosts["values"][-1][hosts["names"].index("stored")]
+    rows = hosts["values"][-1][hosts["names"].index("rows held")]
     how = "modelled" if shown["state"] == "modelled" else "counted"
     hosts_text = "; ".join(f"host {host}: {n:,.0f}" for host, n in enumerate(rows))
     return f"<p>Rows stored by each host ({how}): {hosts_text}</p>"

@@ -85,7 +85,7 @@ test("a batch without a picture is shown by the one before", () => {
 test("what a host did is said with its unit, and of all hosts the sum", () => {
   const hosts: HostRows = {
     batch: [7],
-    names: ["stored", "compared", "busy"],
+    names: ["rows held", "pairs compared", "seconds of work"],
     values: [
       [
         [10, 5],
@@ -165,6 +165,6 @@ test("many pairs for a result are said of what was measured, not of a model", ()
   const costly = { flow: { candidates: 26_800, results: 200 } } as BatchFrame;
   const cost = (state: string, each = costly) => costOfResult({ state } as CockpitPage, each);
   assert.equal(cost("live"), "134 pairs are looked at for one result");
-  assert.equal(cost("modelled"), undefined);
-  assert.equal(cost("live", { flow: { candidates: 900, results: 0 } } as BatchFrame), undefined);
+  assert.equal(cost("modelled"), "");
+  assert.equal(cost("live", { flow: { candidates: 900, results: 0 } } as BatchFrame), "");
 });

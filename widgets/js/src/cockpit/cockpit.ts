@@ -1,17 +1,16 @@
 // One view for every run, and for several side by side: header, maps, inspector, time line, drawer.
 import type { CockpitPage } from "../../frames.ts";
-import { add, make, pressed, spoken, still } from "../base/dom.ts";
-import { hit } from "../base/pen.ts";
+import { add, make, pressed, still } from "../base/dom.ts";
 import { Playback } from "../base/playback.ts";
 import { Theme, watchLooks } from "../base/theme.ts";
-import { Drawer, type DrawerEvents } from "./drawer.ts";
-import { makeHeader, showFigures } from "./header.ts";
-import { Inspector, type Place } from "./inspector.ts";
+import { type DrawerEvents, makeDrawer } from "./drawer.ts";
+import { makeHeader } from "./header.ts";
+import { type Inspect, makeInspector } from "./inspector.ts";
 import { joined, makePanes, type Pane, type Shown } from "./linked_views.ts";
 import { MapPane } from "./maps.ts";
 import { isLive, openingOf, positionOf, scaled } from "./page.ts";
-import { hasActed, makeOffer, type Touched } from "./touches.ts";
-import { Tracks } from "./tracks.ts";
+import { makeOffer, makeOutcome, type Touched } from "./touches.ts";
+import { makeTracks } from "./tracks.ts";
 import { makeTransport } from "./transport.ts";
 
 /** Milliseconds that a batch is shown, and one in which something moves. */
@@ -22,29 +21,25 @@ const BEFORE = 3;
 /** Requests to a kernel: another placement, a change of the run, and a place. */
 interface Questions extends Partial<Pick<DrawerEvents, "ask">> {
   act?: (touched: Touched) => void;
-  inspect?: (place: Place) => void;
+  inspect?: Inspect;
 }
 
 export class Cockpit extends Playback {
-  readonly inspector: Inspector;
-  readonly drawer: Drawer;
-  /** The outcome of the last change of the run. */
-  private readonly answer = spoken(make("p", "braid-touched"));
-  private asked = 0;
+  readonly outcome = makeOutcome(() => this.page.frames.at(-1)?.batch ?? 0);
+  readonly inspector: ReturnType<typeof makeInspector>;
+  private readonly drawer: ReturnType<typeof makeDrawer>;
+  private readonly header: ReturnType<typeof makeHeader>;
+  private readonly transport: ReturnType<typeof makeTransport>;
+  private readonly tracks: ReturnType<typeof makeTracks>;
   private readonly root: HTMLElement;
   /** Whether the document is only this cockpit, so that its address names the moment. */
   private readonly isAlone: boolean;
-  private readonly header: ReturnType<typeof makeHeader>;
-  private readonly pane: HTMLElement;
   private readonly theme: Theme;
-  private readonly transport: ReturnType<typeof makeTransport>;
-  private readonly tracks: Tracks;
   private readonly forget: () => void;
+  private readonly pane = make("section", "braid-map");
   private panes: Pane[];
   private page!: CockpitPage;
   private selected = "";
-  /** Where the pointer was last. */
-  private pointed = new MouseEvent("pointermove");
 
   constructor(root: HTMLElement, page: Shown, { ask, act, inspect }: Questions = {}) {
     super();
@@ -53,40 +48,34 @@ export class Cockpit extends Playback {
     root.classList.add("braid", "braid-cockpit");
     root.classList.toggle("braid-linked-views", "pages" in page);
     root.dataset.lmSuppressShortcuts = "true";
-    root.tabIndex = 0;
+    root.tabIndex = this.pane.tabIndex = 0;
     this.theme = new Theme(root);
-    const here = () => this.batch;
+    const press = (key: string) => this.keys[key]?.(false);
+    const [here, redraw] = [() => this.batch, () => this.show()];
     const seek = (batch: number) => this.go(positionOf(this.page.frames, batch));
-    const measure = (name: string) => {
-      this.tracks.measure = name;
-      this.show();
-    };
+    const offerIn = (box: HTMLElement) => makeOffer(box, this.outcome.element, act);
     const shell = add(root, "div", "braid-shell");
-    this.header = makeHeader(add(shell, "header", "braid-head"));
-    const sheet = (box: HTMLElement, key: string) => {
-      pressed(box, "×", () => this.keys[key]?.(false), "braid-close", "close");
+    const sheet = (tag: "section" | "aside", kind: string, key: string) => {
+      const box = add(shell, tag, kind);
+      pressed(box, "×", () => press(key), "braid-close", "close");
       return box;
     };
-    const offerIn = (box: HTMLElement) => makeOffer(box, this.answer, act);
-    const drawer = sheet(add(shell, "section", "braid-drawer"), "l");
-    this.drawer = new Drawer(drawer, { here, seek, measure, ask, offerIn });
-    this.pane = add(shell, "section", "braid-map");
-    this.pane.tabIndex = 0;
+    this.header = makeHeader(add(shell, "header", "braid-head"));
+    const drawer = sheet("section", "braid-drawer", "l");
+    this.drawer = makeDrawer(drawer, { here, seek, redraw, ask, offerIn });
+    shell.append(this.pane);
     this.panes = [{ map: new MapPane(this.pane, this.theme) }];
-    const side = sheet(add(shell, "aside", "braid-side"), "Escape");
-    this.inspector = new Inspector(side, offerIn, inspect);
+    this.inspector = makeInspector(sheet("aside", "braid-side", "Escape"), offerIn, inspect);
     const bar = add(shell, "section", "braid-controls");
     this.addButtons(bar);
-    const quiet = { l: ask ? "Controls, what if…" : "Decisions", p: "Present" };
-    const link = this.isAlone ? { link: "Link to this moment" } : {};
-    const press = (key: string) => this.keys[key]?.(false);
-    this.transport = makeTransport(bar, press, { ...quiet, ...link });
-    this.tracks = new Tracks(add(shell, "section", "braid-lines"), this.theme, seek);
+    const names = { l: ask ? "Controls, what if…" : "Decisions", p: "Present" };
+    const link = this.isAlone && { link: "Link to this moment" };
+    this.transport = makeTransport(bar, press, { ...names, ...link });
+    this.tracks = makeTracks(add(shell, "section", "braid-lines"), this.theme, seek);
     this.forget = watchLooks(this.pane, this.theme, () => this.paint());
     root.onkeydown = (event) => this.press(event);
     this.pane.onclick = (event) => this.select(this.under(event)?.name ?? "");
     this.pane.onpointermove = (event) => {
-      this.pointed = event;
       this.pane.title = this.under(event)?.text ?? "";
     };
     this.load(page);
@@ -96,7 +85,7 @@ export class Cockpit extends Playback {
   load(page: Shown): void {
     if ("pages" in page) this.panes = makePanes(this.pane, this.theme, page);
     this.page = "pages" in page ? joined(page) : scaled(page);
-    this.answer.textContent = "";
+    this.outcome.show("");
     this.drawer.show(this.page);
     this.go(this.last);
   }
@@ -106,8 +95,8 @@ export class Cockpit extends Playback {
     const { batch } = this;
     const follows = this.position >= this.last && !this.isPlaying;
     this.page = page;
-    if (hasActed(this.answer.textContent, this.asked, this.newest)) this.answer.textContent = "";
-    this.position = follows ? this.last : positionOf(page.frames, batch);
+    this.outcome.refresh();
+    this.position = follows ? this.last : positionOf(this.page.frames, batch);
     this.drawer.show(page);
     if (follows && this.batch !== batch && !still()) this.glide();
     else this.show();
@@ -135,17 +124,6 @@ export class Cockpit extends Playback {
     this.tracks.close();
   }
 
-  /** Says what came of a change of the run, below what asked for it. */
-  touched(text: string): void {
-    this.answer.textContent = text;
-    this.answer.scrollIntoView({ block: "nearest" });
-    this.asked = this.newest;
-  }
-
-  private get newest(): number {
-    return this.page.frames.at(-1)?.batch ?? 0;
-  }
-
   private get batch(): number {
     return this.page.frames[this.position]?.batch ?? 0;
   }
@@ -163,15 +141,6 @@ export class Cockpit extends Playback {
     this.root.classList.toggle(`braid-${what}`, on);
   }
 
-  /** Each run at the batch: its map, its frame and the one before. */
-  private get views() {
-    return this.panes.flatMap(({ map, facts, page = this.page }) => {
-      const at = positionOf(page.frames, this.batch);
-      const [frame, before] = [page.frames[at], page.frames[at - 1]?.state_map];
-      return frame ? [{ map, facts, page, frame, before }] : [];
-    });
-  }
-
   /** Shows the batch, and all that changes from batch to batch. */
   protected show(): void {
     const { page, selected, position, batch } = this;
@@ -179,35 +148,36 @@ export class Cockpit extends Playback {
     this.header.show(page, frame);
     this.showButtons();
     this.transport(page, frame);
-    this.tracks.show(page, batch, selected, frame?.title);
+    const [words, measure] = [frame?.title ?? "", this.drawer.measure()];
+    this.tracks.show(page, { batch, words, selected, measure });
     if (!frame) return;
-    this.length = this.drawer.slowness * (frame.state_map.grid?.is_moving ? SLOW : QUICK);
-    for (const { facts, frame: own } of this.views) {
-      if (facts) showFigures(facts, own);
-    }
+    this.length = this.drawer.slowness() * (frame.state_map.grid?.is_moving ? SLOW : QUICK);
     this.paint();
-    this.pane.title = this.under(this.pointed)?.text ?? "";
     this.inspector.show(page, frame, selected);
     this.drawer.mark(batch);
-    this.root.ariaLabel = `${frame.title}. ${page.note}`;
-    const chosen = this.targets.flatMap(({ targets }) => targets).find((t) => t.name === selected);
-    this.pane.ariaLabel = [frame.title, chosen?.text].filter(Boolean).join(". ");
+    const chosen = this.targets.find(({ name }) => name === selected);
+    this.root.ariaLabel = `${words}. ${page.note}`;
+    this.pane.ariaLabel = [words, chosen?.text].filter(Boolean).join(". ");
+    this.pane.title = ""; // until the pointer moves over what is there now
     Object.assign(this.root.dataset, { seq: position, batch });
   }
 
   protected paint(): void {
     this.theme.pulse = Math.abs(Math.cos(3 * Math.PI * this.time));
-    for (const { map, page, frame, before } of this.views) {
+    for (const { map, page = this.page } of this.panes) {
+      const at = positionOf(page.frames, this.batch);
+      const [before, frame] = [page.frames[at - 1], page.frames[at]];
+      if (!frame) continue;
       const flags = page.annotations.filter(({ batch }) => batch === this.batch);
       this.theme.failed = new Set(flags.flatMap(({ lost }) => lost.map((host) => `host:${host}`)));
       const time = frame.batch < this.batch ? 1 : this.time;
-      map.show(frame, before, time, this.selected);
+      map.show(frame, before?.state_map, time, this.selected);
     }
   }
 
   private select(name: string): void {
     this.selected = name;
-    this.root.classList.toggle("braid-inspecting", name !== "");
+    this.toggle("inspecting", name !== "");
     this.inspector.answer("");
     this.show();
   }
@@ -221,15 +191,12 @@ export class Cockpit extends Playback {
 
   /** Selects the next of what can be selected. */
   private walk(by: number): void {
-    const found = this.targets.flatMap(({ targets }) => targets.map(({ name }) => name));
-    const names = [...new Set(found)];
+    const names = [...new Set(this.targets.map(({ name }) => name))];
     this.select(names.at((names.indexOf(this.selected) + by) % names.length) ?? "");
   }
 
   private under(event: MouseEvent) {
-    const found = this.targets.find(({ element }) => element.contains(event.target as Node));
-    const { left = 0, top = 0 } = found?.element.getBoundingClientRect() ?? {};
-    return hit(found?.targets ?? [], event.clientX - left, event.clientY - top);
+    return this.panes.map(({ map }) => map.under(event)).find(Boolean);
   }
 
   /** The actions of keys and buttons; the arrows walk over the map once something in it is selected. */
@@ -269,10 +236,10 @@ export class Cockpit extends Playback {
       this.pane.focus();
       return;
     }
-    const typed = target.matches("select, textarea, input:not([type=range])");
-    const pressed = target.matches("button, summary") && (key === " " || key === "Enter");
+    const presses = key === " " || key === "Enter" ? "button, summary, " : "";
+    const isTaken = target.matches(`${presses}select, textarea, input:not([type=range])`);
     const act = this.keys[key];
-    if (typed || pressed || !act || event.ctrlKey || event.altKey || event.metaKey) return;
+    if (isTaken || !act || event.ctrlKey || event.altKey || event.metaKey) return;
     event.preventDefault();
     event.stopPropagation();
     act(target === this.pane);

@@ -2,7 +2,7 @@
 // over, what the rows of color show, how fast it plays, the keys, what is wrong, and all decisions.
 import type { CockpitPage, Symptom } from "../../frames.ts";
 import { add, listed, make, named, pressed, sent, spoken } from "../base/dom.ts";
-import { type Offer, offersOf, options } from "./touches.ts";
+import { type OfferIn, offersOf, options } from "./touches.ts";
 
 export interface Asked {
   placement: string;
@@ -29,115 +29,102 @@ const KEYS = {
 export interface DrawerEvents {
   here: () => number;
   seek: (batch: number) => void;
-  measure: (name: string) => void;
+  /** Shows the batch again, with another measure. */
+  redraw: () => void;
   ask: Ask | undefined;
-  offerIn: (box: HTMLElement) => Offer;
+  offerIn: OfferIn;
 }
 
-export class Drawer {
-  readonly element: HTMLElement;
-  private readonly events: DrawerEvents;
-  private readonly live = make("div", "", make("h2", "", "Change this run"));
-  private readonly offerTouches: Offer;
-  private readonly offers: HTMLElement;
-  private readonly imagined = make("form", "braid-whatif", make("h2", "", "What if"));
-  private readonly placement = named(make("select"), "placement of the what-if");
-  private readonly hosts = named(make("input"), "hosts of the what-if");
-  private readonly told = spoken(make("p"));
-  private readonly measure = named(make("select"), "what the rows of colour show");
-  private readonly speed = named(make("select"), "speed");
-  private readonly keys = make("details", "braid-keys", make("summary", "", "Keys"));
-  private readonly symptoms = make("ol", "braid-decisions");
-  private readonly sick = make("div", "braid-doctor", make("h2", "", "Doctor"), this.symptoms);
-  private readonly list = make("ol", "braid-decisions");
+/** Fills the drawer, and returns what shows a page, and what reads its fields. */
+export function makeDrawer(element: HTMLElement, events: DrawerEvents) {
+  const { here, seek, redraw, ask, offerIn } = events;
+  const live = add(element, "div", "", make("h2", "", "Change this run"));
+  const offered = add(live, "p");
+  const offerTouches = offerIn(live);
 
-  constructor(box: HTMLElement, events: DrawerEvents) {
-    this.element = box;
-    this.events = events;
-    this.offers = add(this.live, "p");
-    this.offerTouches = events.offerIn(this.live);
-    Object.assign(this.hosts, {
-      type: "number",
-      min: "1",
-      max: "1024",
-      required: true,
-      value: "16",
+  const imagined = sent(add(element, "form", "braid-whatif", make("h2", "", "What if")), () => {});
+  const placement = addField(imagined, "select", "placement", "placement of the what-if");
+  const hosts = addField(imagined, "input", "hosts", "hosts of the what-if");
+  Object.assign(hosts, { type: "number", min: 1, max: 1024, required: true, value: 16 });
+  const reply = spoken(make("p"));
+  const offerFrom = (text: string, since: () => number) =>
+    pressed(imagined, text, () => {
+      const { validationMessage: refused, valueAsNumber } = hosts;
+      reply.textContent = refused || "simulating…";
+      if (!refused) ask?.({ placement: placement.value, hosts: valueAsNumber, since: since() });
     });
-    this.imagined.append(labelled("placement", this.placement), labelled("hosts", this.hosts));
-    this.offer("had taken over after this batch", events.here);
-    this.offer("had taken over from the start", () => 0);
-    sent(this.imagined, () => {}).append(this.told);
-    options(this.speed, ["0.5 ×", "1 ×", "2 ×", "4 ×"]);
-    this.speed.value = "1 ×";
-    this.measure.onchange = () => events.measure(this.measure.value);
-    const list = () => this.keys.append(listed("braid-known", Object.entries(KEYS)));
-    this.keys.addEventListener("toggle", list, { once: true });
-    box.append(this.live, this.imagined, make("h2", "", "Shown"));
-    box.append(labelled("rows of colour", this.measure), labelled("speed", this.speed), this.keys);
-    box.append(this.sick, make("h2", "", "Decisions"), this.list);
-  }
+  offerFrom("had taken over after this batch", here);
+  offerFrom("had taken over from the start", () => 0);
+  imagined.append(reply);
 
-  /** Times longer than usual that a batch is shown. */
-  get slowness(): number {
-    return 1 / Number.parseFloat(this.speed.value);
-  }
-
-  show(page: CockpitPage): void {
-    const { what_if_placements: offers, what_if_message: message, hosts, annotations } = page;
-    const offered = offersOf(page.touches);
-    this.live.hidden = !page.touches.length;
-    this.offerTouches(page.touches, "");
-    this.offers.hidden = !offered.length;
-    this.offers.textContent = `Select in the picture ${offered.join(" or ")}`;
-    this.imagined.hidden = !this.events.ask || !offers.length;
-    if (options(this.placement, offers)) {
-      this.hosts.value = String(Math.max(1, hosts.values.at(-1)?.[0]?.length ?? 1));
-    }
-    this.told.textContent = message;
-    const own = page.timeline.tracks.filter(({ kind }) => kind === "heat").map(({ name }) => name);
-    options(this.measure, [...own, ...hosts.names]);
-    this.tell(this.list, annotations);
-    this.sick.hidden = !page.symptoms.length;
-    this.tell(this.symptoms, page.symptoms);
-  }
-
-  /** Puts the focus on the first field that is seen. */
-  focusFirst(): void {
-    const fields = [...this.element.querySelectorAll<HTMLElement>("select, input, textarea")];
-    fields.find((field) => field.checkVisibility())?.focus();
-  }
-
-  /** Opens the list of keys, or closes it. */
-  toggleKeys(): void {
-    this.keys.open = !this.keys.open;
-  }
-
-  /** Marks the decision that was the last one at a batch. */
-  mark(batch: number): void {
-    const links = [...this.list.querySelectorAll<HTMLElement>("button")];
-    const here = links.findLast((link) => Number(link.dataset.batch) <= batch);
-    for (const link of links) link.classList.toggle("here", link === here);
-  }
+  add(element, "h2", "", "Shown");
+  const measure = addField(element, "select", "rows of colour", "what the rows of colour show");
+  measure.onchange = redraw;
+  const speed = addField(element, "select", "speed", "speed");
+  options(speed, ["0.5 ×", "1 ×", "2 ×", "4 ×"]);
+  speed.value = "1 ×";
+  const keys = add(element, "details", "braid-keys", make("summary", "", "Keys"));
+  const listKeys = () => keys.append(listed("braid-known", Object.entries(KEYS)));
+  keys.addEventListener("toggle", listKeys, { once: true });
+  const sick = add(element, "div", "braid-doctor", make("h2", "", "Doctor"));
+  const symptoms = add(sick, "ol", "braid-decisions");
+  add(element, "h2", "", "Decisions");
+  const decisions = add(element, "ol", "braid-decisions");
 
   /** Lists sentences, each of which shows its batch. */
-  private tell(list: HTMLElement, said: Symptom[]): void {
-    if (said.map(({ text }) => text).join("") === list.textContent) return;
-    list.replaceChildren();
-    for (const { batch, text } of said) {
-      const link = pressed(add(list, "li"), text, () => this.events.seek(batch));
-      link.dataset.batch = String(batch);
+  const list = (box: HTMLElement, sentences: Symptom[]) => {
+    if (sentences.map(({ text }) => text).join("") === box.textContent) return;
+    box.replaceChildren();
+    for (const { batch, text } of sentences) {
+      pressed(add(box, "li"), text, () => seek(batch)).dataset.batch = String(batch);
     }
-  }
+  };
 
-  /** Offers a what-if from a batch on. */
-  private offer(text: string, since: () => number): void {
-    pressed(this.imagined, text, () => {
-      const { validationMessage: refused, valueAsNumber: hosts } = this.hosts;
-      this.told.textContent = refused || "simulating…";
-      if (!refused) this.events.ask?.({ placement: this.placement.value, hosts, since: since() });
-    });
-  }
+  return {
+    element,
+    show(page: CockpitPage): void {
+      const { touches, what_if_placements: placements, timeline } = page;
+      const kinds = offersOf(touches);
+      live.hidden = !touches.length;
+      offerTouches(touches, "");
+      offered.hidden = !kinds.length;
+      offered.textContent = `Select in the picture ${kinds.join(" or ")}`;
+      imagined.hidden = !ask || !placements.length;
+      if (options(placement, placements)) {
+        hosts.value = String(Math.max(1, page.hosts.values.at(-1)?.[0]?.length ?? 1));
+      }
+      reply.textContent = page.what_if_message;
+      const own = timeline.tracks.filter(({ kind }) => kind === "heat").map(({ name }) => name);
+      options(measure, [...own, ...page.hosts.names]);
+      list(decisions, page.annotations);
+      sick.hidden = !page.symptoms.length;
+      list(symptoms, page.symptoms);
+    },
+    /** The measure that the rows of color show. */
+    measure: () => measure.value,
+    /** Times longer than usual that a batch is shown. */
+    slowness: () => 1 / Number.parseFloat(speed.value),
+    /** Puts the focus on the first field that is seen. */
+    focusFirst(): void {
+      const fields = [...element.querySelectorAll<HTMLElement>("select, input, textarea")];
+      fields.find((field) => field.checkVisibility())?.focus();
+    },
+    /** Opens the list of keys, or closes it. */
+    toggleKeys(): void {
+      keys.open = !keys.open;
+    },
+    /** Marks the decision that was the last one at a batch. */
+    mark(batch: number): void {
+      const links = [...decisions.querySelectorAll<HTMLElement>("button")];
+      const latest = links.findLast((link) => Number(link.dataset.batch) <= batch);
+      for (const link of links) link.classList.toggle("here", link === latest);
+    },
+  };
 }
 
-const labelled = (name: string, field: HTMLElement) =>
-  make("label", "", make("span", "", name), field);
+/** A field with a text before it, and a name for who hears it. */
+function addField<K extends "input" | "select">(box: Element, tag: K, text: string, name: string) {
+  const field = named(make(tag), name);
+  add(box, "label", "", make("span", "", text), field);
+  return field;
+}

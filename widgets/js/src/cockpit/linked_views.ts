@@ -8,10 +8,9 @@ import { scaled } from "./page.ts";
 /** A run, or several side by side. */
 export type Shown = CockpitPage | LinkedViewsPage;
 
-/** A run on the screen: its map, and beside others the box of its figures, and its page. */
+/** A run on the screen: its map, and beside others its page. */
 export interface Pane {
   map: MapPane;
-  facts?: HTMLElement;
   page?: CockpitPage;
 }
 
@@ -34,6 +33,6 @@ export function makePanes(box: Element, theme: Theme, { names, pages }: LinkedVi
     const [facts, map] = [make("div", "braid-strip"), make("div", "braid-map")];
     const heads = [make("div", "braid-title", names[k]), make("div", "braid-note", page.note)];
     add(box, "section", "", ...heads, facts, map);
-    return { map: new MapPane(map, theme), facts, page };
+    return { map: new MapPane(map, theme, facts), page };
   });
 }

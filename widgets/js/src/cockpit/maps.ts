@@ -1,8 +1,9 @@
 // The drawer of a run's map, and what it says about a selection, by the name that Python gives it.
 import type { BatchFrame, MapFrame } from "../../frames.ts";
 import { BlocksView } from "../base/block_map.ts";
-import type { CanvasMap, Detail, Held, Targets } from "../base/canvas_map.ts";
-import { add } from "../base/dom.ts";
+import type { CanvasMap, Detail, Held } from "../base/canvas_map.ts";
+import { make } from "../base/dom.ts";
+import { hit, type Target } from "../base/pen.ts";
 import type { Theme } from "../base/theme.ts";
 import { inspectSegments, SegmentsView } from "../diffusion/segments.ts";
 import { inspectSpread, SpreadView } from "../hotkeys/spread.ts";
@@ -12,6 +13,7 @@ import { inspectRing, RingView } from "../psp/ring.ts";
 import { inspectShares, SharesView } from "../shedding/shares.ts";
 import { AgesView, inspectAges } from "../slices/ages.ts";
 import { GridView, inspectGrid } from "../theta/grid.ts";
+import { showFigures } from "./header.ts";
 import { showWaits } from "./waits.ts";
 
 type Named = { [K in keyof MapFrame]-?: NonNullable<MapFrame[K]> };
@@ -41,36 +43,51 @@ export function detailOf(map: MapFrame, selected: string): Detail | undefined {
   return name && MAPS[name].inspect(map[name] as never, selected);
 }
 
-/** Shows the map of each frame; a run of another kind gets another view. */
+/** Shows the map of each frame; a run of another kind gets another view. Beside other runs there is
+ * a box of its figures. */
 export class MapPane {
   private readonly box: HTMLElement;
   private readonly theme: Theme;
+  private readonly facts: HTMLElement | undefined;
+  private readonly waits = make("div", "braid-waits");
   private name: keyof Named | undefined;
   private view: CanvasMap<never> | undefined;
-  private waits: HTMLElement | undefined;
+  private frame: BatchFrame | undefined;
   private most = 0;
 
-  constructor(box: HTMLElement, theme: Theme) {
+  constructor(box: HTMLElement, theme: Theme, facts?: HTMLElement) {
     this.box = box;
     this.theme = theme;
+    this.facts = facts;
   }
 
-  get targets(): Targets[] {
-    return this.view?.targets ?? [];
+  /** The parts that can be selected. */
+  get targets(): Target[] {
+    return (this.view?.targets ?? []).flatMap(({ targets }) => targets);
+  }
+
+  /** The part at the pointer. */
+  under(event: MouseEvent): Target | undefined {
+    const at = this.view?.targets.find(({ element }) => element.contains(event.target as Node));
+    const { left = 0, top = 0 } = at?.element.getBoundingClientRect() ?? {};
+    return hit(at?.targets ?? [], event.clientX - left, event.clientY - top);
   }
 
   /** Shows the map of a frame, and the answers after its batch below it. */
-  show({ state_map: map, answers }: BatchFrame, before?: MapFrame, time = 1, selected = ""): void {
+  show(frame: BatchFrame, before?: MapFrame, time = 1, selected = ""): void {
+    const { state_map: map, answers } = frame;
     const name = nameOf(map);
     if (name === undefined) return;
     if (name !== this.name) {
       this.box.replaceChildren();
       this.view = new MAPS[name].view(this.box, this.theme) as CanvasMap<never>;
-      this.waits = add(this.box, "div", "braid-waits");
+      this.box.append(this.waits);
       Object.assign(this, { name, most: 0 });
     }
     this.most = Math.max(this.most, ...answers.flatMap(({ held, waiting }) => [held, waiting]));
-    if (this.waits) showWaits(this.waits, answers, this.most);
+    showWaits(this.waits, answers, this.most);
+    if (this.facts && frame !== this.frame) showFigures(this.facts, frame);
+    this.frame = frame;
     this.view?.draw(map[name] as never, before?.[name] as never, time, selected);
   }
 }

@@ -1,6 +1,6 @@
-// What a user can change in an active run: for each change a field, its cost, and a button.
+// The changes that an active run takes: for each of them a field, its cost, and a button.
 import type { Touch } from "../../frames.ts";
-import { add, make, pressed, sent } from "../base/dom.ts";
+import { add, make, pressed, sent, spoken } from "../base/dom.ts";
 import { count } from "../base/format.ts";
 
 export interface Touched {
@@ -32,8 +32,29 @@ export const offersOf = (touches: Touch[]): string[] =>
 export const hasActed = (answer: string, asked: number, now: number): boolean =>
   now > asked + (answer.includes("within two batches") ? 2 : 1) && / acts with/.test(answer);
 
+/** The outcome of the last change, below what asked for it, until that change has acted; ``newest``
+ * is the newest batch of the run. */
+export function makeOutcome(newest: () => number) {
+  const element = spoken(make("p", "braid-touched"));
+  let asked = 0;
+  return {
+    element,
+    show(text: string): void {
+      element.textContent = text;
+      if (text) element.scrollIntoView({ block: "nearest" });
+      asked = newest();
+    },
+    refresh(): void {
+      if (hasActed(element.textContent, asked, newest())) element.textContent = "";
+    },
+  };
+}
+
 /** Offers the changes of a selection, "" for the run; what is typed stays from batch to batch. */
 export type Offer = (all: Touch[], selected: string, held?: number) => void;
+
+/** Puts what offers changes into a box. */
+export type OfferIn = (box: HTMLElement) => Offer;
 
 /** Makes what offers changes in a box; ``answer`` has what came of the last one, below its form. */
 export function makeOffer(

@@ -2,10 +2,11 @@
 // another batch, part or measure is shown, not while things move within a batch.
 import type { Annotation, CockpitPage, Series, Track } from "../../frames.ts";
 import { makePen } from "../base/canvas_map.ts";
+import { sum } from "../base/columns.ts";
 import { add, make } from "../base/dom.ts";
 import { count, several, shareOf } from "../base/format.ts";
 import type { Box, Point } from "../base/geometry.ts";
-import type { Pen, TextStyle } from "../base/pen.ts";
+import type { TextStyle } from "../base/pen.ts";
 import { type Colour, hue, type Shade, type Theme, watchLooks } from "../base/theme.ts";
 
 /** The height of the decisions, as in the style sheet, and the middle of their labels. */
@@ -14,23 +15,22 @@ const [AXIS, GAP] = [16, 8];
 /** Rows of color that are painted; of more, several share one, which shows the greatest. */
 const MOST_ROWS = 256;
 
-export type Span = [first: number, last: number];
-
 /** The batches of the axis: those that there are, those that are planned, and those of baselines. */
-export function spanOf({ timeline: { batch, last, tracks } }: CockpitPage): Span {
+export function spanOf({ timeline }: CockpitPage): [first: number, last: number] {
+  const { batch, last, tracks } = timeline;
   const baselines = tracks.flatMap(({ series }) => series.map((each) => each.batch.at(-1) ?? 0));
   const first = batch[0] ?? 1;
   return [first, Math.max(first, last, batch.at(-1) ?? 1, ...baselines)];
 }
 
-/** The value of a track at a batch, with its unit: the sum of its bars, or its main line. */
-export function said({ kind, series, unit }: Track, batch: number): string {
+/** The value of a track at a batch, with its unit: the sum of its bars, or its main line; of rows
+ * of color, their number. */
+export function said({ name, kind, series, unit }: Track, batch: number): string {
+  if (kind === "heat") return several(series.length, name.split(" by ")[1] ?? "row");
   const shown = kind === "bars" ? series : series.slice(0, 1);
-  const values = shown.map((each) => each.values[each.batch.indexOf(batch)]);
-  const known = values.filter((value) => typeof value === "number");
+  const known = shown.flatMap((each) => each.values[each.batch.indexOf(batch)] ?? []);
   if (!known.length) return "not known";
-  const value = known.reduce((sum, each) => sum + each);
-  return unit === "s" ? `${value.toFixed(2)} s` : `${count(value)} ${unit}`;
+  return unit === "s" ? `${sum(known).toFixed(2)} s` : `${count(sum(known))} ${unit}`;
 }
 
 /** The heat track of the map; a measure of the hosts if it is named, or if there is no such track. */
@@ -39,14 +39,14 @@ export function heatOf({ timeline, hosts }: CockpitPage, measure: string): Track
   const k = Math.max(0, hosts.names.indexOf(measure));
   const shown = hosts.names[k];
   if (shown === undefined || (own && shown !== measure)) return own;
-  const length = Math.max(1, ...hosts.values.map((values) => values[k]?.length ?? 0));
+  const rows = hosts.values.map((values) => values[k] ?? []);
+  const length = Math.max(1, ...rows.map((row) => row.length));
   const series = Array.from({ length }, (_, host): Series => {
-    const values = hosts.values.map((each) => each[k]?.[host] ?? 0);
+    const values = rows.map((row) => row[host] ?? 0);
     return { name: `host:${host}`, role: "main", batch: hosts.batch, values };
   });
-  const top = series.reduce((most, { values }) => Math.max(most, ...values.map(Number)), 0);
-  const name = `${shown === "stored" ? "rows" : shown} by host`;
-  return { name, kind: "heat", unit: "", top, limit: null, series };
+  const top = rows.reduce((most, row) => Math.max(most, ...row), 0);
+  return { name: `${shown} by host`, kind: "heat", unit: "", top, limit: null, series };
 }
 
 /** Batches that are named below the axis, at most, and those names; there may be no room for one. */
@@ -60,175 +60,152 @@ const LINES: Record<string, [Colour, number[]]> = {
   baseline: ["bad", [4, 3]],
 };
 
-export class Tracks {
-  /** Ends the look-out for another size or theme. */
-  readonly close: () => void;
-  private readonly labels: HTMLElement;
-  private readonly slider: HTMLInputElement;
-  private readonly pen: Pen;
-  /** The measure of the hosts that the rows of color show. */
-  measure = "";
-  private flags: Annotation[] = [];
-  private tracks: Track[] = [];
-  private span: Span = [1, 1];
+/** A batch with its name, the selection, and the measure of the hosts that rows of color show. */
+export type Moment = { batch: number } & Record<"words" | "selected" | "measure", string>;
+
+/** Fills the time line, and returns what shows a moment, and what ends the look-out for another
+ * size or theme. */
+export function makeTracks(box: HTMLElement, theme: Theme, seek: (batch: number) => void) {
+  const labels = add(box, "div", "braid-labels");
+  const pen = makePen(box, theme);
+  const frame = pen.canvas.parentElement as HTMLElement;
+  const slider = add(frame, "input", "braid-axis");
+  slider.oninput = () => seek(Number(slider.value));
+  Object.assign(slider, { type: "range", ariaLabel: "position" });
+  let flags: Annotation[] = [];
+  let tracks: Track[] = [];
+  let [first, last, now, selected] = [1, 1, 1, ""];
   /** The width of a batch, in pixels. */
-  private column = 1;
-  private batch = 1;
-  private selected = "";
+  let column = 1;
+  /** The left side of a batch's column, or the place at a share of its width. */
+  const xOf = (batch: number, share = 0) => (batch - first + share) * column;
 
-  constructor(box: HTMLElement, theme: Theme, seek: (batch: number) => void) {
-    this.labels = add(box, "div", "braid-labels");
-    this.pen = makePen(box, theme);
-    const frame = this.pen.canvas.parentElement as HTMLElement;
-    this.slider = add(frame, "input", "braid-axis");
-    this.slider.oninput = () => seek(Number(this.slider.value));
-    Object.assign(this.slider, { type: "range", ariaLabel: "position" });
-    this.close = watchLooks(frame, theme, () => this.paint());
-  }
+  /** Makes the batches after the playhead pale. */
+  const fade = ({ y, wide, tall }: Box) => {
+    const x = xOf(now + 1);
+    pen.box({ x, y, wide: wide - x, tall }, { fill: "panel", alpha: 0.68 });
+  };
 
-  /** Shows a page at a batch, with the names of the tracks and their values at the left. */
-  show(page: CockpitPage, batch: number, selected = "", words = `batch ${batch}`): void {
-    const heat = heatOf(page, this.measure);
-    const others = page.timeline.tracks.filter(({ kind }) => kind !== "heat");
-    this.tracks = heat ? [...others, heat] : others;
-    this.span = spanOf(page);
-    Object.assign(this, { flags: page.annotations, batch, selected });
-    const [first, last] = this.span;
-    Object.assign(this.slider, { min: first, max: last, value: batch, ariaValueText: words });
-    const labels = this.tracks.map((track) => {
-      const [, thing = "row"] = track.name.split(" by ");
-      const rows = make("span", "", several(track.series.length, thing));
-      return make("div", "", track.name, track === heat ? rows : make("b", "", said(track, batch)));
-    });
-    this.labels.replaceChildren(make("div", "", "decisions"), ...labels);
-    this.paint();
-  }
-
-  /** The left side of a batch's column. */
-  private x(batch: number): number {
-    return (batch - this.span[0]) * this.column;
-  }
-
-  private paint(): void {
-    const { pen, tracks } = this;
-    if (!pen.begin()) return;
-    const { wide, tall } = pen;
-    const [first, last] = this.span;
-    this.column = wide / (last - first + 1);
-    this.slider.style.padding = `0 ${this.column / 2}px`;
-    const height = (tall - FLAGS - AXIS) / Math.max(1, tracks.length);
-    tracks.forEach((track, k) => {
-      const box = { x: 0, y: FLAGS + k * height + GAP, wide, tall: height - GAP };
-      if (track.kind === "bars") this.paintBars(track, box);
-      else if (track.kind === "heat") this.paintHeat(track, box);
-      else this.paintLines(track, box);
-    });
-    const every = Math.ceil((last - first + 1) / TICKS);
-    for (let batch = Math.ceil(first / every) * every; batch <= last; batch += every) {
-      pen.text(`${batch}`, this.x(batch) + this.column / 2, tall - AXIS / 2, TICK);
-    }
-    this.paintFlags();
-  }
-
-  /** Makes the batches after the playhead pale, and paints what stands below all. */
-  private fade({ y, wide, tall }: Box): void {
-    const x = this.x(this.batch + 1);
-    this.pen.box({ x, y, wide: wide - x, tall }, { fill: "panel", alpha: 0.68 });
-  }
-
-  private paintBars({ series, top, limit }: Track, box: Box): void {
-    const { pen } = this;
-    const wide = Math.max(1, this.column - 1);
-    const [base, scale] = [box.y + box.tall, box.tall / (top * 1.08 || 1)];
-    const heights: number[] = [];
+  const paintBars = ({ series, top, limit }: Track, area: Box, yOf: (value: number) => number) => {
+    const sums: number[] = [];
     for (const { role, batch, values } of series) {
       values.forEach((value, k) => {
-        const tall = (value ?? 0) * scale;
-        const high = (heights[k] ?? 0) + tall;
-        heights[k] = high;
-        const bar = { x: this.x(batch[k] ?? 0) + 0.5, y: base - high, wide, tall };
+        const low = sums[k] ?? 0;
+        const high = low + (value ?? 0);
+        sums[k] = high;
+        const [x, wide] = [xOf(batch[k] ?? 0) + 0.5, Math.max(1, column - 1)];
+        const bar = { x, y: yOf(high), wide, tall: yOf(low) - yOf(high) };
         pen.box(bar, { fill: `phase-${role}` as Shade });
       });
     }
-    this.fade(box);
-    pen.straight(0, base, box.wide, base, "rule");
+    fade(area);
     if (limit === null) return;
-    const y = Math.max(box.y + 12, base - limit * scale);
+    const y = Math.max(area.y + 12, yOf(limit));
     const name = limit > top ? `limit ${limit} s, above` : `limit ${limit} s`;
-    if (limit <= top) pen.straight(0, y, box.wide, y, "bad", 1.2, [6, 4]);
-    pen.text(name, box.wide - 2, y - 7, { size: 10, align: "right", colour: "bad" });
-  }
+    if (limit <= top) pen.straight(0, y, area.wide, y, "bad", 1.2, [6, 4]);
+    pen.text(name, area.wide - 2, y - 7, { size: 10, align: "right", colour: "bad" });
+  };
 
-  private paintLines({ series, top }: Track, box: Box): void {
-    const { pen } = this;
-    const base = box.y + box.tall;
-    const scale = box.tall / (top * 1.08 || 1);
+  const paintLines = ({ series }: Track, area: Box, yOf: (value: number) => number) => {
     for (const { role, batch, values } of series.toReversed()) {
       const [colour, dash] = LINES[role] ?? [hue(Number(role.slice(6))), []];
-      const points = values.map((value, k): Point => {
-        return [this.x(batch[k] ?? 0) + this.column / 2, base - (value ?? Number.NaN) * scale];
-      });
+      const xs = batch.map((each) => xOf(each, 0.5));
+      const points = values.map((value, k): Point => [xs[k] ?? 0, yOf(value ?? Number.NaN)]);
       pen.line(points, colour, dash.length ? 1.3 : 2, dash);
-      const here = points[batch.indexOf(this.batch)];
+      const here = points[batch.indexOf(now)];
       if (here && !dash.length) pen.dot(here, 2.5, colour);
     }
-    this.fade(box);
-    pen.straight(0, base, box.wide, base, "rule");
+    fade(area);
     const baselines = series.filter(({ role }) => role === "baseline").map(({ name }) => name);
-    if (!baselines.length) return;
-    const style = { size: 10, colour: "bad", ground: "panel", room: box.wide - 8 } as const;
-    pen.text(`dashed: ${baselines.join("; ")}`, 2, box.y + 5, style);
-    pen.text(`dashed: ${baselines[0]}`, 2, box.y + 5, { ...style, isMinor: true });
-  }
+    const style = { size: 10, colour: "bad", ground: "panel", isMinor: true } as const;
+    for (const names of baselines.length ? [baselines.join("; "), `${baselines[0]}`] : []) {
+      pen.text(`dashed: ${names}`, 2, area.y + 5, { ...style, room: area.wide - 8 });
+    }
+  };
 
-  private paintHeat({ series, top }: Track, box: Box): void {
-    const { pen, column: wide } = this;
+  const paintHeat = ({ series, top }: Track, area: Box) => {
     const every = Math.ceil(series.length / MOST_ROWS);
-    const tall = box.tall / Math.ceil(series.length / every);
-    const y = (row: number) => box.y + Math.floor(row / every) * tall;
+    const tall = area.tall / Math.ceil(series.length / every);
+    const yOf = (row: number) => area.y + Math.floor(row / every) * tall;
     for (let row = 0; row < series.length; row += every) {
       const near = series.slice(row, row + every);
       near[0]?.batch.forEach((batch, b) => {
         const most = Math.max(0, ...near.map(({ values }) => values[b] ?? 0));
-        const cell = { x: this.x(batch), y: y(row), wide, tall: tall + 0.3 };
-        pen.box(cell, { fill: pen.theme.load(shareOf(most, top)) });
+        const cell = { x: xOf(batch), y: yOf(row), wide: column, tall: tall + 0.3 };
+        pen.box(cell, { fill: theme.load(shareOf(most, top)) });
       });
     }
-    this.fade(box);
-    const chosen = series.findIndex(({ name }) => name === this.selected);
-    if (chosen < 0) return;
-    const framed = { x: 1, y: y(chosen) - 1, wide: box.wide - 2, tall: Math.max(4, tall + 2) };
-    pen.box(framed, { stroke: "accent", width: 1.5 });
-  }
+    fade(area);
+    const chosen = series.findIndex(({ name }) => name === selected);
+    const framed = { x: 1, y: yOf(chosen) - 1, wide: area.wide - 2, tall: Math.max(4, tall + 2) };
+    if (chosen >= 0) pen.box(framed, { stroke: "accent", width: 1.5 });
+  };
 
   /** A mark for each decision, a bar as long as it lasts, and labels where there is room; above
    * them the playhead. */
-  private paintFlags(): void {
-    const { pen } = this;
-    const [strong, others] = orderFlags(this.flags, this.batch);
+  const paintFlags = () => {
+    const [strong, others] = orderFlags(flags, now);
     const marks = [...others, ...strong.toReversed()];
     for (const flag of marks) {
-      const [x, isStrong] = [this.x(flag.batch), strong.includes(flag)];
+      const [x, isStrong] = [xOf(flag.batch), strong.includes(flag)];
       const [fill, alpha] = [flag.kind === "fault" ? "bad" : "accent", isStrong ? 1 : 0.5] as const;
       pen.straight(x, 4, x, FLAGS - 3, fill, isStrong ? 2 : 1.2, [], alpha);
-      const bar = { x, y: FLAGS - 5, wide: this.x((flag.end ?? flag.batch) + 1) - x, tall: 3 };
-      if (flag.end !== null) pen.box(bar, { fill, alpha });
+      if (flag.end === null) continue;
+      pen.box({ x, y: FLAGS - 5, wide: xOf(flag.end + 1) - x, tall: 3 }, { fill, alpha });
     }
-    const here = this.x(this.batch) + this.column / 2;
+    const here = xOf(now, 0.5);
     pen.straight(here, 6, here, pen.tall - AXIS, "ink", 1.5);
     for (const { short: label, batch, kind } of strong) {
-      const x = Math.min(this.x(batch) + 5, pen.wide - pen.width(label, 11, true) - 4);
+      const x = Math.min(xOf(batch) + 5, pen.wide - pen.width(label, 11, true) - 4);
       const colour = kind === "fault" ? "bad" : "ink";
       pen.text(label, x, LABEL, { size: 11, bold: true, ground: "panel", isMinor: true, colour });
     }
     pen.dot([here, 4], 3.5, "ink");
-    const starts = marks.map(({ batch }) => this.x(batch));
+    const starts = marks.map(({ batch }) => xOf(batch));
     for (const { short: label, batch } of others) {
-      const x = this.x(batch) + 5;
+      const x = xOf(batch) + 5;
       const room = Math.min(...starts.filter((start) => start > x)) - 4 - x;
       pen.text(label, x, LABEL, { size: 11, colour: "muted", room, isMinor: true });
     }
-  }
+  };
+
+  const paint = () => {
+    if (!pen.begin()) return;
+    const { wide, tall } = pen;
+    column = wide / (last - first + 1);
+    slider.style.padding = `0 ${column / 2}px`;
+    const height = (tall - FLAGS - AXIS) / Math.max(1, tracks.length);
+    tracks.forEach((track, k) => {
+      const area = { x: 0, y: FLAGS + k * height + GAP, wide, tall: height - GAP };
+      const base = area.y + area.tall;
+      const yOf = (value: number) => base - (value * area.tall) / (track.top * 1.08 || 1);
+      if (track.kind === "bars") paintBars(track, area, yOf);
+      else if (track.kind === "heat") paintHeat(track, area);
+      else paintLines(track, area, yOf);
+      if (track.kind !== "heat") pen.straight(0, base, wide, base, "rule");
+    });
+    const every = Math.ceil((last - first + 1) / TICKS);
+    for (let batch = Math.ceil(first / every) * every; batch <= last; batch += every) {
+      pen.text(`${batch}`, xOf(batch, 0.5), tall - AXIS / 2, TICK);
+    }
+    paintFlags();
+  };
+
+  /** Shows a moment, with the names of the tracks and their values at the left. */
+  const show = (page: CockpitPage, { batch, words, selected: name, measure }: Moment) => {
+    const others = page.timeline.tracks.filter(({ kind }) => kind !== "heat");
+    tracks = [...others, heatOf(page, measure) ?? []].flat();
+    [first, last] = spanOf(page);
+    [flags, now, selected] = [page.annotations, batch, name];
+    Object.assign(slider, { min: first, max: last, value: batch, ariaValueText: words });
+    const rows = tracks.map((track) => {
+      const value = make(track.kind === "heat" ? "span" : "b", "", said(track, batch));
+      return make("div", "", track.name, value);
+    });
+    labels.replaceChildren(make("div", "", "decisions"), ...rows);
+    paint();
+  };
+  return { show, close: watchLooks(frame, theme, paint) };
 }
 
 /** The decisions with a label: those whose label counts most first, the last one at the playhead and
@@ -236,9 +213,7 @@ export class Tracks {
 export function orderFlags(flags: Annotation[], at: number): [Annotation[], Annotation[]] {
   const named = flags.filter(({ short: label }) => label);
   const current = named.findLast(({ batch }) => batch <= at);
-  const isStrong = (flag: Annotation) => flag === current || flag.kind === "fault";
-  const strong = named
-    .filter(isStrong)
-    .sort((a, b) => Number(b === current) - Number(a === current));
-  return [strong, named.filter((flag) => !isStrong(flag))];
+  const faults = named.filter((flag) => flag.kind === "fault" && flag !== current);
+  const strong = current ? [current, ...faults] : faults;
+  return [strong, named.filter((flag) => !strong.includes(flag))];
 }

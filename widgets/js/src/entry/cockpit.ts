@@ -51,7 +51,7 @@ function render({ model, el }: View): () => void {
   const forget = observed(model, { page: () => cockpit.load(page()) });
   const hear = (said: { more?: CockpitPage; inspected?: string; touched?: string }) => {
     const { more, inspected, touched } = said;
-    if (touched !== undefined) cockpit.touched(touched);
+    if (touched !== undefined) cockpit.outcome.show(touched);
     if (inspected !== undefined) cockpit.inspector.answer(inspected);
     if (!more) return;
     const whole = extend(page(), more);
