@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from braid_widgets.cockpit.page import recorded_page
 from unit.scripted import judge_pace, make_commit, make_start
 
 
-def timed(*seconds: float, commit: float = 0.0, interval: float | None = 1.0) -> list[object]:
+def timed(*seconds: float, commit: float = 0.0, interval: float | None = 1.0) -> list[Any]:
     """Return a run whose batches take these seconds, and their commits ``commit``."""
     start = replace(make_start(batches=None), interval_seconds=interval)
     return [
@@ -49,6 +50,41 @@ def test_it_changes_only_after_three_batches_that_ask_for_it() -> None:
     # The median is over the interval from batch 6 on, half of 0.2 + 2.0.
     assert words == ["keeps up"] * 7 + ["falls behind"] * 2
     assert judge_pace(timed(0.2, 0.2, 0.2, 3.0))["word"] == "keeps up", "one slow batch is nothing"
+
+
+def limited(*passed: float, batches: int | None = None) -> list[Any]:
+    """Return a run of quick batches in which so many seconds of event time pass."""
+    start, *commits = timed(*[0.3] * len(passed))
+    clocks = [round(1e6 * sum(passed[: k + 1])) for k in range(len(passed))]
+    return [
+        replace(start, planned_batches=batches),
+        *(replace(each, clocks=(clock, 5)) for each, clock in zip(commits, clocks, strict=True)),
+    ]
+
+
+def test_a_limited_source_whose_lag_grows_falls_behind() -> None:
+    events = limited(*[0.7] * 9)
+    verdicts = [judge_pace(events[: k + 2]) for k in range(9)]
+    # Five batches after the first one have a lag; then three in a row ask for another verdict.
+    assert [v["word"] for v in verdicts] == ["keeps up"] * 7 + ["falls behind"] * 2
+    assert verdicts[-1]["figure"] == "lag up 1.5 s in 5 batches"
+    assert judge_pace(timed(*[0.3] * 9))["figure"] == "30% of 1 s a batch"
+
+
+@pytest.mark.parametrize(
+    ("passed", "word"),
+    [(0.79, "falls behind"), (0.81, "close to its limit"), (1.0, "keeps up"), (60, "keeps up")],
+)
+def test_the_lag_counts_whole_if_it_grows_by_more_than_a_batch(passed: float, word: str) -> None:
+    assert judge_pace(limited(*[passed] * 9))["word"] == word
+
+
+def test_the_lag_counts_only_where_rows_wait() -> None:
+    assert judge_pace(limited(*[0.7, 0.7, 0.7, 1.0] * 3))["word"] == "keeps up", "it must grow on"
+    assert judge_pace(limited(*[0.7] * 9, batches=9))["word"] == "keeps up", "static streams"
+    start, *commits = limited(*[0.0] * 9)
+    idle = [replace(each, received_tuples=(0, 0)) for each in commits]
+    assert judge_pace([start, *idle])["word"] == "keeps up", "a source without rows"
 
 
 def test_without_an_interval_there_is_no_verdict() -> None:
