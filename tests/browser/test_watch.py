@@ -70,6 +70,10 @@ def test_a_run_is_followed_and_scrubbed_while_it_goes_on(
     expect(cockpit).to_have_attribute("data-batch", "9")
     page.get_by_role("button", name="Back to now").click()
     expect(cockpit).to_have_attribute("data-batch", "15")
+    page.route("**/more?*", lambda route: route.abort())
+    expect(state).to_have_text("not connected")
+    page.unroute("**/more?*")
+    expect(state).to_have_text("● live")
     page.evaluate("window.requestAnimationFrame = () => 1")  # batches come faster than they move
     run.on(16)
     expect(cockpit).to_have_attribute("data-batch", "16")

@@ -7,10 +7,8 @@ import { startListening } from "../base/kernel_messages.ts";
 import { observed, onPages, type View } from "../base/widget.ts";
 import { Cockpit } from "../cockpit/cockpit.ts";
 import type { Shown } from "../cockpit/linked_views.ts";
-import { extend, isLive } from "../cockpit/page.ts";
-
-/** Milliseconds between two looks at the server. */
-const EVERY = 500;
+import { extend } from "../cockpit/page.ts";
+import { follow } from "../cockpit/polling.ts";
 
 interface Served {
   page: Shown;
@@ -22,22 +20,19 @@ interface Served {
 function showPage(root: HTMLElement, { page, more, plays = false }: Served): void {
   const cockpit = new Cockpit(root, page);
   cockpit.open(plays);
-  if (more && "frames" in page) follow(cockpit, page, more);
+  if (more && "frames" in page) follow(page, askServer(more), (whole) => cockpit.update(whole));
 }
 
 onPages("cockpit", showPage);
 onPages("linked_views", showPage);
 
-/** Asks for what is new until the run has ended, or nobody answers. */
-async function follow(cockpit: Cockpit, page: CockpitPage, where: string): Promise<void> {
-  try {
-    const answer = await fetch(`${where}&since=${page.frames.at(-1)?.batch ?? 0}`);
-    const whole = extend(page, (await answer.json()) as CockpitPage);
-    cockpit.update(whole);
-    if (isLive(whole)) setTimeout(() => follow(cockpit, whole, where), EVERY);
-  } catch {
-    cockpit.update({ ...page, state: "not connected" });
-  }
+/** Returns what asks the server at an address for the batches after one. */
+function askServer(where: string) {
+  return async (since: number) => {
+    const answer = await fetch(`${where}&since=${since}`);
+    if (!answer.ok) throw new Error(`the server answers with ${answer.status}`);
+    return (await answer.json()) as CockpitPage;
+  };
 }
 
 function render({ model, el }: View): () => void {
