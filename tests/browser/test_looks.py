@@ -45,7 +45,7 @@ FAULTS = """() => {
   const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
     const node = walker.currentNode, text = node.textContent.trim();
-    if (!text || !node.parentElement.checkVisibility() || node.parentElement.closest("option")) continue;
+    if (!text || !node.parentElement.checkVisibility() || node.parentElement.closest("option, .braid-heard")) continue;
     const range = document.createRange();
     range.selectNodeContents(node);
     for (const r of range.getClientRects()) {

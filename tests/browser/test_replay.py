@@ -131,6 +131,12 @@ def test_a_host_is_selected_and_read_by_keys_alone(replay: Page) -> None:
     expect(held).to_have_text(f"{grid['stored'][host]:,}")
     label = replay.locator(".braid-map").get_attribute("aria-label") or ""
     assert f"ost {host}" in label, "said to who hears it"
+    title = replay.locator(".braid-caption b").first.inner_text()
+    expect(replay.get_by_role("img", name=title)).to_be_visible()
+    rows = replay.get_by_role("table", name="parts of the picture, batch 48").get_by_role("row")
+    assert {*rows.all_inner_texts()} == {
+        f"Host {k}: {held:,} rows" for k, held in enumerate(grid["stored"])
+    }
 
 
 def test_all_is_reached_in_a_dozen_keys(replay: Page) -> None:

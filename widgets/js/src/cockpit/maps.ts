@@ -50,9 +50,12 @@ export class MapPane {
   private readonly theme: Theme;
   private readonly facts: HTMLElement | undefined;
   private readonly waits = make("div", "braid-waits");
+  /** The rows of the parts that can be selected, for who does not see them. */
+  private readonly parts = make("table");
   private name: keyof Named | undefined;
   private view: CanvasMap<never> | undefined;
   private frame: BatchFrame | undefined;
+  private described: BatchFrame | undefined;
   private most = 0;
 
   constructor(box: HTMLElement, theme: Theme, facts?: HTMLElement) {
@@ -81,7 +84,7 @@ export class MapPane {
     if (name !== this.name) {
       this.box.replaceChildren();
       this.view = new MAPS[name].view(this.box, this.theme) as CanvasMap<never>;
-      this.box.append(this.waits);
+      this.box.append(this.waits, make("div", "braid-heard", this.parts));
       Object.assign(this, { name, most: 0 });
     }
     this.most = Math.max(this.most, ...answers.flatMap(({ held, waiting }) => [held, waiting]));
@@ -89,5 +92,20 @@ export class MapPane {
     if (this.facts && frame !== this.frame) showFigures(this.facts, frame);
     this.frame = frame;
     this.view?.draw(map[name] as never, before?.[name] as never, time, selected);
+    if (time === 1 && frame !== this.described && this.targets.length) this.describe();
+  }
+
+  /** Describes the picture at rest for who does not see it: each canvas by its title, each part in
+   * a row. */
+  private describe(): void {
+    this.described = this.frame;
+    this.parts.ariaLabel = `parts of the picture, batch ${this.frame?.batch}`;
+    for (const canvas of this.box.querySelectorAll("canvas")) {
+      const title = canvas.closest("section, .braid-map")?.querySelector("b")?.textContent ?? "";
+      Object.assign(canvas, { role: "img", ariaLabel: title });
+    }
+    const parts = [...Map.groupBy(this.targets, ({ name }) => name).values()];
+    const rows = parts.map(([part]) => make("tr", "", make("td", "", part?.text)));
+    this.parts.replaceChildren(...rows);
   }
 }
