@@ -16,7 +16,7 @@ from braid_widgets.cockpit.frames import CockpitPage, LinkedViewsPage
 ROOTS = (CockpitPage, LinkedViewsPage, StepAlgorithm)
 TARGET = Path(__file__).parent / "frames.ts"
 PLAIN = {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null"}
-HEAD = """// What Python sends: the types of braid_widgets, whose docstrings describe the fields.
+HEAD = """// Records that Python sends; the docstrings of braid_widgets describe their fields.
 import type { Columns } from "./src/base/columns.ts";
 """
 

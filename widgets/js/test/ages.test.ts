@@ -46,9 +46,9 @@ test("an age is said in the largest unit", () => {
 });
 
 test("a query says its results and how many slices it reads", () => {
-  const told = inspectAges(frame(), "query:near");
-  assert.equal(told?.title, "Query “near”");
-  assert.deepEqual(told?.pairs, [
+  const detail = inspectAges(frame(), "query:near");
+  assert.equal(detail?.title, "Query “near”");
+  assert.deepEqual(detail?.pairs, [
     ["results so far", "70"],
     ["in this batch", "7"],
     ["selection", "every row"],
@@ -58,12 +58,12 @@ test("a query says its results and how many slices it reads", () => {
 });
 
 test("a slice says which queries read it", () => {
-  const told = [0, 5e6].map((first) =>
+  const details = [0, 5e6].map((first) =>
     inspectAges(frame(), `slice:0:${first ? "5000000:15000000" : "0:5000000"}`),
   );
-  assert.equal(told[1]?.title, "5 s to 15 s of r");
+  assert.equal(details[1]?.title, "5 s to 15 s of r");
   assert.deepEqual(
-    told.map((each) => each?.pairs[2]?.[1]),
+    details.map((each) => each?.pairs[2]?.[1]),
     ["near", "none"],
   );
   assert.equal(inspectAges(frame(), "host:3"), undefined);

@@ -36,11 +36,11 @@ class Waiting extends Plain {
   }
 }
 
-const given = (whole: Plain, told: unknown) =>
+const given = (whole: Plain, passed: unknown) =>
   ({
     on: (name: string, call: Heard) => whole.changes.set(name, call),
     off: (name: string) => whole.changes.delete(name),
-    set: (name: string) => whole.changes.get(`change:${name}`)?.(told),
+    set: (name: string) => whole.changes.get(`change:${name}`)?.(passed),
   }) as unknown as Model;
 const settled = () => new Promise((resolve) => setTimeout(resolve));
 

@@ -42,9 +42,9 @@ test("an age slice says how much of it is compared", () => {
       share: [0.6],
     },
   } as unknown as SheddingFrame;
-  const told = inspectShares(frame, "item:0:1:3");
-  assert.equal(told?.words, "new rows of n against old rows of m, 6 s to 8 s");
-  assert.deepEqual(told?.pairs.slice(0, 3), [
+  const detail = inspectShares(frame, "item:0:1:3");
+  assert.equal(detail?.words, "new rows of n against old rows of m, 6 s to 8 s");
+  assert.deepEqual(detail?.pairs.slice(0, 3), [
     ["pairs in this batch", "900"],
     ["matches in 1,000 pairs", "1.13"],
     ["compared", "60 %"],
@@ -175,16 +175,16 @@ const hub = {
 } as unknown as HubFrame;
 
 test("a query says what was considered for it, and what serves it", () => {
-  const told = inspectHub(hub, "query:late");
-  assert.equal(told?.words, "asked at SINK4, answered by operator 2 at N1");
-  assert.deepEqual(told?.pairs.slice(0, 5), [
+  const detail = inspectHub(hub, "query:late");
+  assert.equal(detail?.words, "asked at SINK4, answered by operator 2 at N1");
+  assert.deepEqual(detail?.pairs.slice(0, 5), [
     ["a running operator was widened", ""],
     ["text", "SELECT 1"],
     ["considered: bytes in transit, modelled", ""],
     ["a new join at N2", "3.48"],
     ["operator 2 at N1", "0.196"],
   ]);
-  assert.deepEqual(told?.pairs.at(-1), ["rows that it holds", "40, 2.5 kB"]);
+  assert.deepEqual(detail?.pairs.at(-1), ["rows that it holds", "40, 2.5 kB"]);
   assert.equal(inspectHub(hub, "operator:2")?.words, "flights ⋈ checkins at N1");
   assert.equal(inspectHub(hub, "query:other"), undefined);
 });
