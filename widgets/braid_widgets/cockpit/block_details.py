@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from braid.core import narrative, plan_sentences
+from braid.core import narrative
 from braid.core.block_history_index import EventIndex, route_meetings
+from braid.core.plan_sentences import format_blocks, format_hosts, format_key_range
 from braid.core.run_events import BatchCommitted, BatchPlanned
 
 from braid_widgets.base.run_view import RunView
@@ -37,12 +38,8 @@ def block_details(events: Iterable[Any], ids: Sequence[int]) -> str:
     """
     if len(ids) not in (1, 2):
         raise ValueError(f"{len(ids)} blocks were asked about; ask about one, or about two")
-    run = EventIndex.from_events(events)
-    return (
-        narrative.describe_block_history(run, *ids)
-        if len(ids) == 1
-        else narrative.explain_meeting(run, *ids)
-    )
+    describe = narrative.explain_meeting if len(ids) == 2 else narrative.describe_block_history
+    return describe(EventIndex.from_events(events), *ids)
 
 
 def _format_host_details(number: int, scene: RunView, batch: int) -> str:
@@ -51,24 +48,15 @@ def _format_host_details(number: int, scene: RunView, batch: int) -> str:
         for m in route_meetings(batch, route):
             if m.host == number:
                 met[m.other].append(m.block)
-    held = sorted(
-        (b for b in scene.blocks.values() if number in b.hosts), key=lambda b: (-b.rows, b.id)
-    )
+    held = [block for block in scene.blocks.values() if number in block.hosts]
     rows = sum(b.rows for b in held)
     lines = [f"host {number} after batch {batch + 1}: {len(held):,} blocks, {rows:,} tuples"]
-    for b in held[:MOST]:
-        arrivals = (
-            f"; probed by {plan_sentences.format_blocks(dict.fromkeys(met[b.id]))}"
-            if b.id in met
-            else ""
-        )
+    for b in sorted(held, key=lambda b: (-b.rows, b.id))[:MOST]:
+        arrivals = f"; probed by {format_blocks(dict.fromkeys(met[b.id]))}" if b.id in met else ""
         others = [h for h in b.hosts if h != number]
-        also = f", also on {plan_sentences.format_hosts(others)}" if others else ""
-        lines.append(
-            f"  block {b.id}: {b.rows:,} tuples of {scene.stream_aliases[b.stream]}, keys "
-            f"{plan_sentences.format_key_range(b)}, "
-            f"of batch {b.batch + 1}{also}{arrivals}"
-        )
+        also = f", also on {format_hosts(others)}" if others else ""
+        what = f"{b.rows:,} tuples of {scene.stream_aliases[b.stream]}, keys {format_key_range(b)}"
+        lines.append(f"  block {b.id}: {what}, of batch {b.batch + 1}{also}{arrivals}")
     if len(held) > MOST:
         lines.append(f"  and {len(held) - MOST:,} smaller ones")
     return "\n".join(lines)

@@ -54,11 +54,8 @@ def _make_page(runs: Mapping[str, Iterable[Any]]) -> LinkedViewsPage:
         raise ValueError(f"{len(runs)} runs are given; from 1 to {MOST_RUNS} stand side by side")
     folds = {name: fold_recording(happened, FRAMES) for name, happened in runs.items()}
     pages = [fold.make_page() for fold in folds.values()]
-    return {
-        "names": list(runs),
-        "pages": pages,
-        "timeline_page": _make_shared_timeline(folds, pages),
-    }
+    shared = _make_shared_timeline(folds, pages)
+    return {"names": list(runs), "pages": pages, "timeline_page": shared}
 
 
 def _make_shared_timeline(

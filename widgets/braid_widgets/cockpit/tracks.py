@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isfinite
+from math import isfinite, nan
 from typing import TypedDict
 
 from braid.core.batch_history import PHASES
@@ -57,7 +57,6 @@ def make_timeline(
 def _make_seconds_track(
     points: Sequence[BatchFigures], batches: list[int], limit: float | None
 ) -> Track:
-    nan = float("nan")
     series = [
         make_series(name, phase, batches, [p.seconds_by_phase.get(phase, nan) for p in points])
         for phase, name in PHASE_NAMES.items()
@@ -78,7 +77,7 @@ def _make_load_track(
         make_series("fullest host", "main", batches, [p.ilf_max for p in points]),
         make_series("mean", "mean", batches, [p.ilf for p in points]),
     ]
-    stayed = [float("nan") if p.ilf_before is None else p.ilf_before for p in points]
+    stayed = [nan if p.ilf_before is None else p.ilf_before for p in points]
     if any(map(isfinite, stayed)):
         series.append(make_series("had the grid not changed", "baseline", batches, stayed))
     return make_track("rows, fullest host", "lines", "rows", [*series, *baselines], None)

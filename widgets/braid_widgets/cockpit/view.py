@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,9 @@ Imagine = Callable[[list[Any], str, int, int], Any]
 The start batch counts from 0; -1 means from the start. The result is an
 ``alternative_placement.BaselineCurve``. Raises ValueError if it cannot be simulated.
 """
+
+Ended = Callable[[BaseException | None], Any]
+"""A function that is called at the end of a run, with its error or None."""
 
 
 class Cockpit(anywidget.AnyWidget):
@@ -92,9 +96,7 @@ class Cockpit(anywidget.AnyWidget):
         if start is not None and self._imagine is not None and not self._track.offers:
             self._track.offers = [*self._offers(start)]
 
-    def follow(
-        self, run: ObservableRun, ended: Callable[[BaseException | None], Any] = lambda error: None
-    ) -> RunFollower:
+    def follow(self, run: ObservableRun, ended: Ended = lambda error: None) -> RunFollower:
         """Follow a live run from its start.
 
         ``ended`` is called at the end with the error of the run or the view, or None. The previous
@@ -108,12 +110,8 @@ class Cockpit(anywidget.AnyWidget):
             self.mark_stale()
         else:
             self._show_batches("live")
-        self._follower = RunFollower(
-            run,
-            self._show_events,
-            lambda error: self._finish_run(run, error, ended),
-            self.interval,
-        )
+        finish = partial(self._finish_run, run, ended)
+        self._follower = RunFollower(run, self._show_events, finish, self.interval)
         return self._follower
 
     def stop_following(self, timeout: float | None = None) -> None:
@@ -131,12 +129,7 @@ class Cockpit(anywidget.AnyWidget):
         self._touching.shutdown(wait=False)
         super().close()
 
-    def _finish_run(
-        self,
-        run: ObservableRun,
-        error: BaseException | None,
-        ended: Callable[[BaseException | None], Any],
-    ) -> None:
+    def _finish_run(self, run: ObservableRun, ended: Ended, error: BaseException | None) -> None:
         try:
             self.events = run.events()
         except Exception as failure:
@@ -282,13 +275,9 @@ class Cockpit(anywidget.AnyWidget):
         """Return the run as HTML that needs neither a kernel nor a network, with at most ``most``
         frames.
         """
-        visible = {
-            "frames": thin(self.page["frames"], most),
-            "what_if_placements": [],
-            "seconds_since_commit": None,
-            "touches": [],
-        }
-        return page_html({**self.page, **visible})  # type: ignore[typeddict-item]
+        inert = dict[str, Any](what_if_placements=[], seconds_since_commit=None, touches=[])
+        page = {**self.page, **inert, "frames": thin(self.page["frames"], most)}
+        return page_html(page)  # type: ignore[arg-type]
 
     def _ipython_display_(self) -> None:
         """Display the widget while a run is active, with its last picture for a saved notebook;
@@ -307,11 +296,8 @@ class Cockpit(anywidget.AnyWidget):
             return {"text/html": self.to_html(), "text/plain": plain}, {}
         shown = super()._repr_mimebundle_(**options)
         data, metadata = shown if isinstance(shown, tuple) else (shown, {})
-        return {
-            **(data or {}),
-            "text/html": self.to_html(FALLBACK_FRAMES),
-            "text/plain": plain,
-        }, metadata
+        html = self.to_html(FALLBACK_FRAMES)
+        return {**(data or {}), "text/html": html, "text/plain": plain}, metadata
 
 
 class _Alive:
