@@ -28,7 +28,7 @@ class GridFrame(TypedDict):
 
     - ``rows``: live rows by stream.
     - ``n``, ``m``: parts of the two streams; 0 without a grid, or with several.
-    - ``places``: hosts in the grid; without one, ``cells`` are the rectangles that hosts joined.
+    - ``places``: hosts in grid order; without a grid, ``cells`` are the rectangles that hosts joined.
     - ``load``: |R|/n + |S|/m, rows that a host holds under the grid; null without one.
     - ``before``: the mapping before the last change, or empty; ``load_before`` is its load now.
     - ``is_moving``: whether blocks still move to the hosts of the new mapping.
@@ -71,7 +71,8 @@ class GridMap(StateMap):
         scene = self.scene
         grid = next(iter(scene.grids.values())) if len(scene.grids) == 1 else None
         n, m = grid.mapping if grid else (0, 0)
-        places = [HostPlace(h, r, c) for h, (r, c) in sorted(grid.cells.items())] if grid else []
+        cells = sorted(grid.cells.items(), key=lambda cell: cell[1]) if grid else []
+        places = [HostPlace(h, r, c) for h, (r, c) in cells]
         live, stored = list(self.last.live_tuples), self.list_by_host("stored_tuples")
         before = scene.points[-1].ilf_before
         return {

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { GridFrame } from "../frames.ts";
-import { eased } from "../src/base/geometry.ts";
+import { arcAt, beside, eased, fitted } from "../src/base/geometry.ts";
 import { hit } from "../src/base/pen.ts";
-import { arcAt, cellsOf, fitted, inspectGrid, percentMore, sameWay } from "../src/theta/grid.ts";
+import { cellsOf, inspectGrid, sameWay } from "../src/theta/grid.ts";
 
 const AREA = { x: 10, y: 20, wide: 100, tall: 100 };
 
@@ -47,9 +47,8 @@ test("without a grid each host has the largest rectangle that it joined", () => 
   assert.deepEqual(found.get(3), { x: 0, y: 0, wide: 0.5, tall: 1 });
 });
 
-test("both sides are at one scale, and the rectangle is the largest that fits", () => {
-  const box = fitted(400, 100, AREA);
-  assert.deepEqual([box.wide, box.tall], [100, 25]);
+test("both sides are at one scale, and the rectangle is the largest in the middle", () => {
+  assert.deepEqual(fitted(400, 100, AREA), { x: 10, y: 57.5, wide: 100, tall: 25 });
   assert.deepEqual([fitted(100, 400, AREA).wide, fitted(100, 400, AREA).tall], [25, 100]);
   assert.ok(fitted(1000, 0, AREA).tall > 8, "a side can always be seen");
 });
@@ -57,8 +56,11 @@ test("both sides are at one scale, and the rectangle is the largest that fits", 
 test("copies fly from host to host on arcs; partners bend opposite ways", () => {
   assert.deepEqual(arcAt([0, 0], [10, 0], 0), [0, 0]);
   assert.deepEqual(arcAt([0, 0], [10, 0], 1), [10, 0]);
+  assert.deepEqual(arcAt([3, 3], [3, 3], 0.5), [3, 3]);
   const [there, back] = [arcAt([0, 0], [10, 0], 0.5), arcAt([10, 0], [0, 0], 0.5)];
   assert.ok(there[1] > 0 && back[1] < 0);
+  const [start, end] = beside([0, 0], [10, 0], 3);
+  assert.ok(start[1] === 3 && end[1] === 3 && Math.abs(end[0] - 10) < 1e-9);
 });
 
 test("all frames of a run are the same way round", () => {
@@ -70,13 +72,6 @@ test("all frames of a run are the same way round", () => {
   assert.deepEqual(
     frames.map(({ across }) => across),
     [0, 0],
-  );
-});
-
-test("what is more is said with its sign", () => {
-  assert.deepEqual(
-    [percentMore(9377, 8059), percentMore(1, 2), percentMore(1, 0)],
-    ["+16 %", "-50 %", "0 %"],
   );
 });
 

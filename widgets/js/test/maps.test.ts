@@ -2,11 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CubeFrame, HotKeysFrame, HubFrame, ShedBar, SheddingFrame } from "../frames.ts";
 import { numberIn } from "../src/base/canvas_map.ts";
+import { percent } from "../src/base/format.ts";
 import { spreadOut } from "../src/base/geometry.ts";
 import { inspectSpread, partOf } from "../src/hotkeys/spread.ts";
 import { inspectHub } from "../src/hub/network.ts";
 import { inspectCells, reached, unitBox } from "../src/hypercube/cells.ts";
-import { inspectShares, percent, yieldCurve } from "../src/shedding/shares.ts";
+import { inspectShares, yieldCurve } from "../src/shedding/shares.ts";
 
 test("a selection has a kind and a number", () => {
   assert.equal(numberIn("host", "host:12"), 12);
@@ -176,7 +177,7 @@ const hub = {
 
 test("a query says what was considered for it, and what serves it", () => {
   const detail = inspectHub(hub, "query:late");
-  assert.equal(detail?.words, "asked at SINK4, answered by operator 2 at N1");
+  assert.equal(detail?.words, "asked at SINK4, answered by operator 2: flights ⋈ checkins at N1");
   assert.deepEqual(detail?.pairs.slice(0, 5), [
     ["a running operator was widened", ""],
     ["text", "SELECT 1"],
@@ -192,8 +193,7 @@ test("a query says what was considered for it, and what serves it", () => {
 test("a node says whether it is down, and its bytes", () => {
   assert.equal(inspectHub(hub, "node:N1")?.words, "down");
   assert.deepEqual(inspectHub(hub, "node:N1")?.pairs, [
-    ["operators", "2"],
-    ["rows that they hold", "40"],
+    ["operator 2 holds", "40 rows"],
     ["bytes in, this batch", "0 B"],
     ["bytes out, this batch", "1.2 kB"],
   ]);

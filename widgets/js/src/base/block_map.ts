@@ -18,7 +18,7 @@ export const rowOf = (hosts: number, tall: number): number =>
 export class BlocksView extends CanvasMap<BlockMapFrame> {
   protected tell({ title, note, streams, hosts }: BlockMapFrame): void {
     this.head("bar at the left: rows that a host stores", title);
-    this.signs(streams.map((text, stream) => ({ stream, text })));
+    this.signs(streams);
     this.foot("", note);
     this.needs(Math.max(LEAST, Math.min(24, 480 / hosts)) * hosts + LOW);
   }

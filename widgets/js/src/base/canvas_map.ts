@@ -1,16 +1,16 @@
 // A map of one canvas: a title with its scale above it, a legend, and a sentence below.
-import { add, wordy } from "./dom.ts";
+import { type Columns, records } from "./columns.ts";
+import { add, make, wordy } from "./dom.ts";
 import { count, shareOf } from "./format.ts";
-import { type Box, between, eased, mix, type Point, risen, within } from "./geometry.ts";
+import type { Box, Point } from "./geometry.ts";
+import { arcAt, arcOf, between, eased, mix, risen, squareAt, toward, within } from "./geometry.ts";
 import { Pen, type Target } from "./pen.ts";
-import type { Colour, Theme } from "./theme.ts";
+import { type Colour, hue, type Shade, type Theme } from "./theme.ts";
 
-/** A sign of a legend and its meaning; ``stream`` is the hue of the sign, or ``shade`` its color. A
- * minor one is left out in a narrow pane. */
+/** A sign of a legend, its color and its meaning; a minor one is left out in a narrow pane. */
 export interface Sign {
-  sign?: string;
-  stream?: number;
-  shade?: string;
+  sign: string;
+  shade: Shade;
   text: string;
   isMinor?: boolean;
 }
@@ -34,6 +34,27 @@ export interface Targets {
 export const numberIn = (kind: string, selected: string): number =>
   selected.startsWith(`${kind}:`) ? Number(selected.slice(kind.length + 1)) : Number.NaN;
 
+/** A part below a map. */
+interface Part {
+  section: HTMLElement;
+  note: HTMLElement;
+  pen: Pen;
+}
+
+/** A host and its row of the picture. */
+interface Placed {
+  host: number;
+  row: number;
+}
+
+/** The selected one of some records, by its kind and a field, as in "host:12" or "query:late". */
+export const chosen = <T extends object>(
+  columns: Columns<T>,
+  kind: string,
+  field: keyof T,
+  selected: string,
+): T | undefined => records(columns).find((each) => `${kind}:${each[field]}` === selected);
+
 /** The part that all frames share: the rows of a full bar or cell, and most of them the rows on each host. */
 export interface Held {
   scale_max: number;
@@ -42,6 +63,8 @@ export interface Held {
 
 export abstract class CanvasMap<Frame extends Held> {
   protected readonly pen: Pen;
+  /** The pens of all canvases on which something can be selected. */
+  protected readonly pens: Pen[];
   protected readonly scale: HTMLElement;
   protected frame!: Frame;
   /** The frame before it. */
@@ -50,22 +73,27 @@ export abstract class CanvasMap<Frame extends Held> {
   protected time = 1;
   protected share = 1;
   protected selected = "";
+  private readonly box: HTMLElement;
   private readonly title: HTMLElement;
   private readonly legend: HTMLElement;
   private readonly note: HTMLElement;
+  /** What stands below the map. */
+  private parts: HTMLElement | undefined;
 
   constructor(box: HTMLElement, theme: Theme) {
+    this.box = box;
     const head = add(box, "div", "braid-caption");
     this.title = add(head, "b");
     this.scale = add(head, "span");
     this.legend = add(box, "div", "braid-caption braid-legend");
     this.pen = makePen(box, theme);
+    this.pens = [this.pen];
     this.note = add(add(box, "div", "braid-caption"), "b");
     this.signs([]);
   }
 
   get targets(): Targets[] {
-    return [{ element: this.pen.canvas, targets: this.pen.targets }];
+    return this.pens.map(({ canvas: element, targets }) => ({ element, targets }));
   }
 
   draw(frame: Frame, before: Frame | undefined, time: number, selected: string): void {
@@ -92,21 +120,17 @@ export abstract class CanvasMap<Frame extends Held> {
     wordy(this.note, ...text);
   }
 
-  protected signs(signs: Sign[]): void {
-    this.legend.hidden = !signs.length;
-    this.legend.replaceChildren();
-    for (const { sign = "■", stream, shade, text, isMinor } of signs) {
-      const colour = stream === undefined ? shade : `stream${stream % 6}`;
-      const mark = add(
-        this.legend,
-        "span",
-        isMinor ? "braid-wordy" : "",
-        colour ? `${sign} ` : text,
-      );
-      if (!colour) continue;
-      mark.style.color = `var(--ck-${colour})`;
-      mark.append(text);
-    }
+  /** Sets the legend: a sign in the hue of each stream, then others; a text alone has no sign. */
+  protected signs(streams: string[], others: (Sign | string)[] = [], sign = "■"): void {
+    const hues = streams.map((text, stream): Sign => ({ sign, shade: hue(stream), text }));
+    const marks = [...hues, ...others].map((each) => {
+      if (typeof each === "string") return make("span", "", each);
+      const mark = make("span", each.isMinor ? "braid-wordy" : "", `${each.sign} ${each.text}`);
+      mark.style.color = `var(--ck-${each.shade})`;
+      return mark;
+    });
+    this.legend.hidden = !marks.length;
+    this.legend.replaceChildren(...marks);
   }
 
   /** The height below which the pane scrolls, in pixels. */
@@ -121,8 +145,9 @@ export abstract class CanvasMap<Frame extends Held> {
     return shareOf(mix(this.before?.stored?.[host] ?? now, now, this.share), this.frame.scale_max);
   }
 
-  /** The style of a text that names what can be selected. */
+  /** The style of a text that names what can be selected, or has failed. */
   protected named(name: string, colour: Colour = "ink"): { bold: boolean; colour: Colour } {
+    if (this.pen.theme.failed.has(name)) return { bold: true, colour: "bad" };
     const bold = this.selected === name;
     return { bold, colour: bold ? "accent" : colour };
   }
@@ -131,11 +156,65 @@ export abstract class CanvasMap<Frame extends Held> {
     return `Host ${host}: ${count(this.frame.stored?.[host] ?? 0)} rows`;
   }
 
-  /** The color of a host's bar. */
-  protected barColour(host: number): Colour {
-    const { theme } = this.pen;
-    if (theme.failed.has(`host:${host}`)) return "bad";
-    return this.named(`host:${host}`, theme.load(0.62)).colour;
+  /** Paints a host's bar in a room, and offers the host in a box around it. */
+  protected paintHostBar(
+    host: number,
+    room: Box,
+    share: number,
+    around: Box,
+    more = "",
+    pen = this.pen,
+  ): void {
+    const name = `host:${host}`;
+    const { colour: fill } = this.named(name, pen.theme.load(0.62));
+    pen.box(risen(room, share), { fill, round: 2 });
+    pen.target(around, name, this.textOf(host) + more);
+  }
+
+  /** Adds a part below the map: a canvas, above it a title and a text. */
+  protected addPart(...title: string[]): Part {
+    this.parts ??= add(this.box, "div", "braid-foot");
+    const section = add(this.parts, "section");
+    wordy(add(section, "b"), ...title);
+    const part = { section, note: add(section, "span"), pen: makePen(section, this.pen.theme) };
+    this.pens.push(part.pen);
+    return part;
+  }
+
+  /** Paints what each host holds as bars, apart from row to row, and a dashed line at some rows. */
+  protected paintHeld({ pen }: Part, hosts: Placed[], limit: number | null, colour: Colour): void {
+    if (!pen.begin()) return;
+    const tall = pen.tall - 5;
+    const last = Math.max(0, ...hosts.map(({ row }) => row));
+    const gap = last < 32 ? 3 : 0;
+    const wide = (pen.wide - gap * last) / Math.max(1, hosts.length);
+    hosts.forEach(({ host, row }, k) => {
+      const box = { x: k * wide + row * gap, y: 4, wide, tall };
+      const room = { ...box, x: box.x + 0.5, wide: Math.max(1, wide - 1) };
+      this.paintHostBar(host, room, this.heldBy(host), box, "", pen);
+    });
+    pen.straight(0, tall + 4.5, pen.wide, tall + 4.5, "rule");
+    if (limit === null) return;
+    const y = 4 + tall * (1 - shareOf(limit, this.frame.scale_max));
+    pen.straight(0, y, pen.wide, y, colour, 1.5, [6, 4]);
+  }
+
+  /** Paints an arrow along an arc, and rows on it that come almost to its end. */
+  protected paintMove(from: Point, to: Point, fill: Colour, way: number): void {
+    const [x, y] = arcAt(from, to, 0.9);
+    const back = Math.atan2(y - to[1], x - to[0]);
+    this.pen.line(arcOf(from, to, 0, 1), "muted", 1.5, [4, 3]);
+    this.pen.line([toward(to, back + 0.45, 8), to, toward(to, back - 0.45, 8)], "muted", 1.5);
+    this.paintFlight(from, to, fill, 4.5, 0.85 * way);
+  }
+
+  /** Paints rows on their way along an arc as a square, half its side so long, and a trail. */
+  protected paintFlight(from: Point, to: Point, fill: Colour, half: number, way: number): void {
+    if (way <= 0) return;
+    const trail = arcOf(from, to, Math.max(0, way - 0.4), way);
+    this.pen.line(trail, fill, 2.5, [], 0.8 - 0.45 * way);
+    const square = { fill, stroke: "panel", width: 1.2, round: 2 } as const;
+    this.pen.box(squareAt(arcAt(from, to, way), half), square);
   }
 
   /** The cells of hosts in an area, on their way from those of the frame before; a unit is its side. */
@@ -166,8 +245,8 @@ export abstract class CanvasMap<Frame extends Held> {
       const style = { ...this.named(name, "muted"), size: Math.min(12, tall) };
       if (tall >= 9) pen.text(`host ${host}`, 6, top + tall / 2, style);
       const room = { x: x - 16, y: top + 2, wide: 10, tall: tall - 4 };
-      pen.box(risen(room, this.heldBy(host)), { fill: this.barColour(host), round: 2 });
-      pen.target({ x: 0, y: top, wide: pen.wide, tall }, name, this.textOf(host));
+      const around = { x: 0, y: top, wide: pen.wide, tall };
+      this.paintHostBar(host, room, this.heldBy(host), around);
     }
     return row;
   }
@@ -183,10 +262,12 @@ export abstract class CanvasMap<Frame extends Held> {
     }
   }
 
-  /** Names the upper and the left side of a box. */
-  protected nameSides({ x, y, tall }: Box, names: string[], colours: Colour[]): void {
-    const { pen } = this;
+  /** Names the upper and the left side of a box, and paints a line along each. */
+  protected nameSides(box: Box, names: string[], colours: Colour[], pen = this.pen): void {
+    const { x, y, wide, tall } = box;
     const [[above = "", beside = ""], [a = "muted", b = "muted"]] = [names, colours];
+    pen.straight(x, y - 6, x + wide, y - 6, a, 3);
+    pen.straight(x - 6, y, x - 6, y + tall, b, 3);
     pen.text(above, x, y - 18, { bold: true, colour: a });
     const long = Math.min(pen.width(beside, 12, true), pen.tall - 12);
     const low = Math.min(pen.tall - 4, Math.max(y + tall, y + long - 20));

@@ -24,6 +24,10 @@ export const age = (micros: number): string => inUnits(micros, TIMES);
 /** The share of a part in a whole; 0 if there is nothing. */
 export const shareOf = (part: number, whole: number): number => (whole ? part / whole : 0);
 
+/** A share in percent: "26 %", "<1 %". */
+export const percent = (share: number): string =>
+  `${share > 0 && share < 0.01 ? "<1" : Math.round(100 * share)} %`;
+
 /** A number of things: "1 node", "2 nodes", "3 queries". */
 export const several = (number: number, thing: string): string =>
   `${count(number)} ${number === 1 ? thing : `${thing}s`.replace(/ys$/, "ies")}`;

@@ -27,6 +27,23 @@ export function toward([x, y]: Point, angle: number, distance: number): Point {
   return [x + distance * Math.cos(angle), y + distance * Math.sin(angle)];
 }
 
+/** The line from a point to another, so many pixels to its right. */
+export function beside(a: Point, b: Point, pixels: number): [Point, Point] {
+  const right = Math.atan2(b[1] - a[1], b[0] - a[0]) + Math.PI / 2;
+  return [toward(a, right, pixels), toward(b, right, pixels)];
+}
+
+/** The point of an arc at a share of the way; the arcs there and back bend opposite ways. */
+export function arcAt(a: Point, b: Point, way: number): Point {
+  const long = Math.hypot(b[0] - a[0], b[1] - a[1]);
+  const peak = along(...beside(a, b, Math.min(0.42 * long, 60)), 0.5);
+  return along(along(a, peak, way), along(peak, b, way), way);
+}
+
+/** Points of an arc between two shares of the way. */
+export const arcOf = (a: Point, b: Point, from: number, to: number): Point[] =>
+  Array.from({ length: 13 }, (_, k) => arcAt(a, b, mix(from, to, k / 12)));
+
 /** The square about a point; half a side is so many pixels. */
 export const squareAt = ([x, y]: Point, half: number): Box =>
   grown({ x, y, wide: 0, tall: 0 }, half);
@@ -45,6 +62,15 @@ export function risen({ x, y, wide, tall }: Box, share: number): Box {
 export function within({ x, y, wide, tall }: Box, area: Box): Box {
   const [left, top] = [area.x + x * area.wide, area.y + y * area.tall];
   return { x: left, y: top, wide: wide * area.wide, tall: tall * area.tall };
+}
+
+/** The largest box of two sides, both at one scale, in the middle of an area; a side is never a hair. */
+export function fitted(across: number, down: number, { x, y, wide, tall }: Box): Box {
+  const least = 1 / 12;
+  const [a, d] = [Math.max(across, down * least, 1e-9), Math.max(down, across * least, 1e-9)];
+  const scale = Math.min(wide / a, tall / d);
+  const [w, h] = [a * scale, d * scale];
+  return { x: x + (wide - w) / 2, y: y + (tall - h) / 2, wide: w, tall: h };
 }
 
 /** The box at a share of the way from one to another. */

@@ -56,8 +56,8 @@ export class SegmentsView extends CanvasMap<SegmentsFrame> {
     const paths = ": new rows hop over the hosts of their partners";
     const [of, words] = latest < 0 ? ["the master", master] : ["all streams", paths];
     this.head(`batches ${first} to ${last}`, `Segments of ${of}`, words);
-    const marks = streams.map((name, stream) => ({ stream, text: `stream ${name}` }));
-    this.signs([...marks, { text: "bar at the left: rows that a host holds" }]);
+    const marks = streams.map((name) => `stream ${name}`);
+    this.signs(marks, ["bar at the left: rows that a host holds"]);
     const stream = streamOf(frame, this.selected);
     const [chosen, ...others] = records(frame.orders).filter((order) => order.stream === stream);
     if (chosen) {

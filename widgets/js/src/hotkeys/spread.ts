@@ -1,10 +1,10 @@
 // The map of frequent values: a row a value, a column a host; the darker a cell, the more of all rows
 // its host takes for that value. Below, the work of each host.
 import type { HotKeysFrame, HotValue } from "../../frames.ts";
-import { CanvasMap, type Detail, numberIn, type Pair } from "../base/canvas_map.ts";
+import { CanvasMap, chosen, type Detail, numberIn, type Pair } from "../base/canvas_map.ts";
 import { earlier, records, sum } from "../base/columns.ts";
 import { count, shareOf } from "../base/format.ts";
-import { mix, risen } from "../base/geometry.ts";
+import { mix } from "../base/geometry.ts";
 import { SMALL } from "../base/pen.ts";
 
 const share = (value: number): string => `${(100 * value).toFixed(1)} %`;
@@ -24,7 +24,7 @@ export function inspectSpread(frame: HotKeysFrame, selected: string): Detail | u
     const words = `takes part in ${own.length} of ${values.length} frequent values`;
     return { title: `Host ${host}`, words, pairs };
   }
-  const value = values.find((each) => each.value === numberIn("value", selected));
+  const value = chosen(frame.values, "value", "value", selected);
   if (!value) return undefined;
   const pairs: Pair[] = [
     ["of all rows", share(value.share)],
@@ -33,7 +33,7 @@ export function inspectSpread(frame: HotKeysFrame, selected: string): Detail | u
     ["rows on all of them", value.copied.length ? `of ${value.copied.join(", ")}` : "none"],
     ["shared out so since", `batch ${frame.since}`],
   ];
-  const words = `the hash of a join value; number ${values.indexOf(value) + 1} by frequency`;
+  const words = `the hash of a join value; number ${frame.values.value.indexOf(value.value) + 1} by frequency`;
   return { title: `Value ${value.value}`, words, pairs };
 }
 
@@ -49,7 +49,7 @@ export class SpreadView extends CanvasMap<HotKeysFrame> {
     const signs = ["darker: more rows of the value on a host", "bars: pairs compared"];
     const copied = values.copied.some((names) => names.length);
     if (copied) signs.push("line: rows of a rare stream, on each of the hosts");
-    this.signs(signs.map((text) => ({ text })));
+    this.signs([], signs);
     const load = `busiest host ${before} → ${after} times the mean work`;
     this.foot(...(hot ? [load, ", modelled at the last change"] : []));
   }
@@ -114,12 +114,11 @@ export class SpreadView extends CanvasMap<HotKeysFrame> {
     compared.forEach((pairs, host) => {
       const [x, name] = [left + host * column, `host:${host}`];
       const room = { x: x + gap, y: base - tall, wide: column - 2 * gap, tall };
-      const bar = risen(room, mix(before?.compared[host] ?? pairs, pairs, this.share) / top);
-      pen.box(bar, { fill: this.barColour(host), round: 2 });
+      const share = mix(before?.compared[host] ?? pairs, pairs, this.share) / top;
+      const around = { x, y: 16, wide: column, tall: base - 14 };
+      this.paintHostBar(host, room, share, around, ` held, ${count(pairs)} pairs compared`);
       const style = { ...this.named(name, "muted"), size: 11, align: "center" } as const;
       if (host % every === 0) pen.text(`${host}`, x + column / 2, base + 9, style);
-      const text = `${this.textOf(host)} held, ${count(pairs)} pairs compared`;
-      pen.target({ x, y: 16, wide: column, tall: base - 14 }, name, text);
     });
     const mean = shareOf(sum(compared), compared.length);
     const y = base - (mean / top) * tall;

@@ -1,9 +1,9 @@
 // The map of a hypercube: a cell a host, the first two dimensions as a grid, the others as grids side
 // by side; frames are the cells that one row of a stream reaches.
 import type { CubeCell, CubeFrame } from "../../frames.ts";
-import { CanvasMap, type Detail, numberIn, type Pair } from "../base/canvas_map.ts";
-import { product, records } from "../base/columns.ts";
-import { count, several } from "../base/format.ts";
+import { CanvasMap, chosen, type Detail, numberIn, type Pair } from "../base/canvas_map.ts";
+import { product, records, sum } from "../base/columns.ts";
+import { count, several, shareOf } from "../base/format.ts";
 import { type Box, grown, middle } from "../base/geometry.ts";
 import { hue } from "../base/theme.ts";
 
@@ -38,7 +38,7 @@ const times = (frame: CubeFrame): string => frame.dimensions.parts.join(" × ");
 /** The text about a host or a stream in the inspector. */
 export function inspectCells(frame: CubeFrame, selected: string): Detail | undefined {
   const host = numberIn("host", selected);
-  const cell = records(frame.cells).find((each) => each.host === host);
+  const cell = chosen(frame.cells, "host", "host", selected);
   if (cell) {
     const places = cell.parts.map((part, d): Pair => {
       return [`part by ${linked(frame, d)}`, `${part + 1} of ${frame.dimensions.parts[d]}`];
@@ -59,25 +59,31 @@ export function inspectCells(frame: CubeFrame, selected: string): Detail | undef
   return { title: `Stream ${frame.streams[stream]}`, words, pairs };
 }
 
+const meanOf = ({ stored }: CubeFrame): number => shareOf(sum(stored), stored.length);
+
 /** The unit boxes of all cells. */
 const cellsOf = ({ cells, dimensions }: CubeFrame): Map<number, Box> =>
   new Map(records(cells).map(({ host, parts }) => [host, unitBox(parts, dimensions.parts)]));
 
 export class CellsView extends CanvasMap<CubeFrame> {
   private boxes = new Map<number, Box>();
+  private readonly bars = this.addPart("Rows on each host", ", one scale for the whole run");
 
   protected tell(frame: CubeFrame): void {
     const hosts = `${times(frame)} hosts, one for each combination of parts`;
     const words = ". A row goes to all cells along the equalities that its stream lacks.";
     this.head(`since batch ${frame.since}`, hosts, words);
-    const signs = frame.streams.map((name, stream) => {
-      const text = `a row of ${name}: ${several(frame.reach[stream] ?? 0, "host")}`;
-      return { sign: "□", stream, text };
+    const reach = frame.streams.map((name, stream) => {
+      return `a row of ${name}: ${several(frame.reach[stream] ?? 0, "host")}`;
     });
-    this.signs([...signs, { text: "darker: more rows held" }]);
+    this.signs(reach, ["darker: more rows held"], "□");
     const then = `, with ${frame.before.join(" × ")} it would be ${frame.copies_before}`;
     const old = frame.copies_before === null ? "" : then;
     this.foot(`A row goes to ${frame.copies} hosts on average`, old);
+    // more rows of cells need the room for themselves
+    this.bars.section.hidden = (frame.dimensions.parts[0] ?? 1) > 4;
+    const fullest = `fullest host ${count(Math.max(0, ...frame.stored))} rows`;
+    this.bars.note.textContent = `${fullest}, mean ${count(meanOf(frame))} (dashed)`;
   }
 
   protected paint(frame: CubeFrame): void {
@@ -90,6 +96,8 @@ export class CellsView extends CanvasMap<CubeFrame> {
     for (const stream of frame.streams.keys()) this.paintReach(stream);
     const names = frame.dimensions.parts.map((size, d) => `${linked(frame, d)}: ${size} parts`);
     this.nameSides(area, [names.slice(1).join(", "), names[0] ?? ""], []);
+    const hosts = records(frame.cells).map(({ host, parts: [row = 0] }) => ({ host, row }));
+    this.paintHeld(this.bars, hosts, meanOf(frame), "ink");
   }
 
   private paintHost({ stored, moved }: CubeFrame, host: number, box: Box): void {

@@ -1,9 +1,9 @@
 // The map of a ring: a sector a node, a lane a stream; the longer an arc, the more rows a node holds.
-import type { RingFrame, RingMove, RingSlice } from "../../frames.ts";
+import type { RingFrame, RingSlice } from "../../frames.ts";
 import { CanvasMap, type Detail, numberIn, type Pair } from "../base/canvas_map.ts";
 import { earlier, records, sum } from "../base/columns.ts";
 import { count, several, shareOf } from "../base/format.ts";
-import { along, mix, type Point, squareAt, toward } from "../base/geometry.ts";
+import { fitted, middle, mix, type Point, squareAt, toward } from "../base/geometry.ts";
 import { SMALL } from "../base/pen.ts";
 import { hue } from "../base/theme.ts";
 
@@ -50,8 +50,10 @@ export class RingView extends CanvasMap<RingFrame> {
     const title = "Each window lies round the ring, the youngest rows at its head";
     const nodesInOrder = `${several(nodes.length, "node")} in ring order`;
     this.head(nodesInOrder, title, ". New rows visit every node once.");
-    const windows = streams.map((name, stream) => ({ stream, text: `window of ${name}` }));
-    this.signs([...windows, { text: "arc: rows held" }, { text: "● head" }, { text: "○ tail" }]);
+    this.signs(
+      streams.map((name) => `window of ${name}`),
+      ["arc: rows held", "● head", "○ tail"],
+    );
     const resized = moves.reason.includes("resized");
     const why = resized ? "the ring was resized" : "rows age from slice to slice";
     const moved = `${count(sum(moves.rows))} rows move`;
@@ -61,20 +63,24 @@ export class RingView extends CanvasMap<RingFrame> {
 
   protected paint(frame: RingFrame): void {
     const { pen, share } = this;
-    const [x, y] = [pen.wide / 2, pen.tall / 2];
-    const outer = Math.max(60, Math.min(x - LABEL, y - 20));
+    const [wide, tall] = [pen.wide - 2 * LABEL, pen.tall - 40];
+    const around = fitted(1, 1, { x: LABEL, y: 20, wide, tall });
+    const [centre, outer] = [middle(around), Math.max(60, around.wide / 2)];
     const [inner, depth] = [outer * 0.46, (outer * 0.54) / frame.streams.length];
-    this.ring = { centre: [x, y], outer, inner, depth };
+    this.ring = { centre, outer, inner, depth };
     for (const [place, node] of frame.nodes.entries()) this.paintNode(node, place);
     const then = earlier(this.before?.slices, ({ stream, node }) => `${stream} ${node}`);
     for (const slice of records(frame.slices)) {
       this.paintSlice(slice, mix(then(slice).rows, slice.rows, share));
     }
-    for (const stream of frame.streams.keys()) this.paintEnds(frame, stream);
-    const pairs = Map.groupBy(records(frame.moves), ({ source, target }) => `${source} ${target}`);
-    for (const moves of pairs.values()) this.paintArrow(moves);
-    pen.text(count(sum(frame.rows)), x, y - 8, { ...NUMBER, size: 20 });
-    pen.text("rows held", x, y + 12, { ...SMALL, align: "center" });
+    for (const stream of frame.streams.keys()) this.paintNew(frame, stream);
+    const end = (node: number) => toward(centre, sum(this.spanOf(node) ?? []) / 2, inner - 12);
+    for (const { source, target, stream } of records(frame.moves)) {
+      this.paintMove(end(source), end(target), hue(stream), share - 0.1 * stream);
+    }
+    const [x, y] = centre;
+    pen.text(count(sum(frame.rows)), x, y - 8, { ...NUMBER, size: 20, ground: "bg" });
+    pen.text("rows held", x, y + 12, { ...SMALL, align: "center", ground: "bg" });
   }
 
   /** The middle of a stream's lane. */
@@ -116,65 +122,36 @@ export class RingView extends CanvasMap<RingFrame> {
     pen.text(label, ...toward(centre, middle, outer + 12), style);
   }
 
+  /** The rows of a stream that a node holds, with the head and the tail of the stream. */
   private paintSlice({ stream, node, rows }: RingSlice, moving: number): void {
-    const [pen, { centre, depth }] = [this.pen, this.ring];
+    const [pen, { centre, depth }, { heads, tails }] = [this.pen, this.ring, this.frame];
     const radius = this.lane(stream);
     const [from, to] = this.spanOf(node) ?? [0, 0];
     const end = mix(from, to, Math.min(1, shareOf(moving, this.frame.scale_max)));
-    const width = depth - 4;
-    if (end > from) pen.arc(centre, radius, [from, end], { stroke: hue(stream), width });
+    if (end > from) pen.arc(centre, radius, [from, end], { stroke: hue(stream), width: depth - 4 });
+    const dot = Math.min(5, depth / 4);
+    let start = from;
+    for (const nodes of [heads, tails]) {
+      if (nodes[stream] !== node) continue;
+      const at = toward(centre, start + (dot + 4) / radius, radius);
+      pen.dot(at, dot, "ink", "panel", 2);
+      if (nodes === tails) pen.dot(at, dot - 2, "panel");
+      start += (2 * dot + 8) / radius;
+    }
     const wide = (Math.max(13, pen.width(count(rows), 11, true)) + 10) / radius;
-    const start = from + (this.dotsAt(stream, node).length * (2 * this.dot + 8)) / radius;
     const last = endOfNumber([start, end, to], wide);
     if (depth < 17 || !rows || last === undefined) return;
     const style = { ...NUMBER, colour: last > end ? "ink" : "panel" } as const;
     pen.text(count(rows), ...toward(centre, last - wide / 2, radius), style);
   }
 
-  /** The radius of a dot. */
-  private get dot(): number {
-    return Math.min(5, this.ring.depth / 4);
-  }
-
-  /** The dots of a stream at a node, full for the head and empty for the tail. */
-  private dotsAt(stream: number, node: number): boolean[] {
-    const ends = [this.frame.heads, this.frame.tails];
-    return ends.flatMap((nodes, k) => (nodes[stream] === node ? k === 0 : []));
-  }
-
-  /** The head and the tail of a stream, and its new rows on their way round from the head. */
-  private paintEnds({ heads, nodes, received }: RingFrame, stream: number): void {
-    const { pen, time, dot } = this;
-    const { centre, inner } = this.ring;
-    const radius = this.lane(stream);
-    for (const [place, node] of nodes.entries()) {
-      const [from] = span(place, nodes.length);
-      for (const [k, isFull] of this.dotsAt(stream, node).entries()) {
-        const shift = dot + 4 + k * (2 * dot + 8);
-        const at = toward(centre, from + shift / radius, radius);
-        pen.dot(at, dot, "ink", "panel", 2);
-        if (!isFull) pen.dot(at, dot - 2, "panel");
-      }
-    }
+  /** The new rows of a stream on their way round from its head. */
+  private paintNew({ heads, received }: RingFrame, stream: number): void {
     const ends = this.spanOf(heads[stream]);
-    if (time >= 1 || !received[stream] || !ends) return;
-    const angle = sum(ends) / 2 + 2 * Math.PI * time;
+    if (this.time >= 1 || !received[stream] || !ends) return;
+    const angle = sum(ends) / 2 + 2 * Math.PI * this.time;
+    const { centre, inner } = this.ring;
     const box = squareAt(toward(centre, angle, inner - 8 - 9 * (stream % 3)), 4);
-    pen.box(box, { fill: hue(stream), stroke: "panel", round: 2 });
-  }
-
-  /** An arrow inside the ring, with rows on it. */
-  private paintArrow(moves: RingMove[]): void {
-    const [pen, { centre, inner }, [first]] = [this.pen, this.ring, moves];
-    if (!first) return;
-    const end = (node: number) => toward(centre, sum(this.spanOf(node) ?? []) / 2, inner - 12);
-    const [a, b] = [end(first.source), end(first.target)];
-    pen.line([a, b], "muted", 1.5, first.reason === "resized" ? [4, 3] : []);
-    const back = Math.atan2(a[1] - b[1], a[0] - b[0]);
-    pen.line([toward(b, back + 0.45, 8), b, toward(b, back - 0.45, 8)], "muted", 1.5);
-    moves.forEach(({ stream }, k) => {
-      const on = Math.max(0, Math.min(1, this.share * 0.8 - 0.1 * k + 0.1));
-      pen.dot(along(a, b, on), 5, hue(stream), "panel");
-    });
+    this.pen.box(box, { fill: hue(stream), stroke: "panel", round: 2 });
   }
 }

@@ -3,14 +3,10 @@
 import type { ShedBar, SheddingFrame } from "../../frames.ts";
 import { CanvasMap, type Detail, type Pair } from "../base/canvas_map.ts";
 import { earlier, records } from "../base/columns.ts";
-import { age, count, short } from "../base/format.ts";
+import { age, count, percent, short } from "../base/format.ts";
 import { type Box, mix, type Point, risen } from "../base/geometry.ts";
 import { SMALL } from "../base/pen.ts";
 import { hue } from "../base/theme.ts";
-
-export const percent = (share: number): string => {
-  return `${share > 0 && share < 0.01 ? "<1" : Math.round(100 * share)} %`;
-};
 
 const nameOf = ({ stream, window, age_slice }: ShedBar): string =>
   `item:${stream}:${window}:${age_slice}`;
@@ -49,7 +45,7 @@ export class SharesView extends CanvasMap<SheddingFrame> {
     const shares = `${percent(frame.work)} of the work finds ${percent(frame.recall)} of the results`;
     const title = frame.is_learned ? shares : `${percent(frame.work)} of the pairs are compared`;
     this.head("", title, frame.is_learned ? ": the pairs that give most are compared" : "");
-    this.signs([{ text: "filled: compared" }, { text: "outline: left out" }]);
+    this.signs([], ["filled: compared", "outline: left out"]);
     const [margin, interval] =
       frame.margin === null ? ["", ""] : [` ± ${count(frame.margin)}`, " (95 %)"];
     const found = `found ${count(frame.results)} · full join estimated ${count(frame.estimated)}`;
