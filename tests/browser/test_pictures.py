@@ -114,6 +114,22 @@ def test_a_host_is_selected_and_lost_where_blocks_are_drawn(empty: Page) -> None
     assert sent["selected"] == "host:1"
 
 
+def test_a_lost_host_of_a_shared_ring_is_named_at_all_it_held(empty: Page) -> None:
+    recorded = recorded_runs.recorded_events("shared_ring")
+    at = [k for k, event in enumerate(recorded) if isinstance(event, BatchCommitted)][9]
+    lost = HostLost(recorded[at].batch, 2, 4, 400, 8000, {}, 400)
+    made = Cockpit([*recorded[:at], lost, recorded[at]])
+    empty.set_content(f"<style>{Cockpit._css}</style>")
+    empty.evaluate(MODEL, [read_bundle("cockpit"), {"page": {**made.page, "state": "live"}}])
+    assert empty.evaluate(COUNT_RED) > 50
+    texts = "[...document.querySelector('.braid-map canvas').texts].map(({ text }) => text)"
+    named = [text for text in empty.evaluate(texts) if text in ("2", "host 2")]
+    assert named.count("host 2") >= 1 and len(named) == 3, "where it is narrow, by its number"
+    empty.set_viewport_size({"width": 1400, "height": 690})
+    pane = empty.locator(".braid-map")
+    assert pane.evaluate("(box) => box.scrollHeight <= box.clientHeight"), "twelve queries fit"
+
+
 HEAR = "(content) => window.heard['msg:custom'](content)"
 COUNT_RED = """() => {
   const canvas = document.querySelector(".braid-map canvas");

@@ -179,7 +179,7 @@ def test_the_page_of_a_running_hub_changes_its_queries_operators_and_nodes(
     assert list(run.queries) == ["q1"]
     described = describe("q1")
     assert "query q1, asked at S2" in described and " results so far" in described
-    assert f"σ{run.deployment.queries['q1'].operator} at " in described
+    assert f"operator {run.deployment.queries['q1'].operator} at " in described
     assert "tuples in block" in described and "latest rows of its answer" in described
     empty, threads = run.queries["q1"].results().slice(0, 0), list[str]()
 

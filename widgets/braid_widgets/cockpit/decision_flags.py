@@ -169,7 +169,7 @@ def _make_label(event: Any) -> tuple[str, str] | None:
         case QueryRemoved() | hub.QueryEnded():
             return "query", _shorten(f"- {event.name}")
         case hub.OperatorMoved():
-            return "change", _shorten(f"{event.operator} → {event.target_node}")
+            return "change", _shorten(f"⋈{event.operator} → {event.target_node}")
         case HostLost():
             return "fault", f"host {event.host} lost"
         case SettingChanged():

@@ -58,10 +58,10 @@ def _describe_operators(run: Any, first: int) -> Iterator[str]:
         shared = plan_sentences.format_count(len(operator.demands), "demand")
         joins = " ⋈ ".join(operator.definition.streams)
         reads = [
-            f"σ{read}" if isinstance(read, int) else f"{read} from {plan.source_node(read)}"
+            f"operator {read}" if isinstance(read, int) else f"{read} from {plan.source_node(read)}"
             for read in operator.inputs
         ]
         counted = plan_sentences.format_count(results[id], "result")
-        yield f"σ{id} at {operator.node}: {joins}, {shared}, {counted} so far"
+        yield f"operator {id} at {operator.node}: {joins}, {shared}, {counted} so far"
         yield f"  reads {', '.join(reads)}"
         yield f"  holds {format_held_blocks(run.operator_blocks(id))}"

@@ -78,11 +78,11 @@ test("thirty queries of three streams fit in a low pane; names have room while t
     return { ...frame(), streams: ["a", "d", "w"], hosts: 4, queries };
   };
   const row = (n: number, pane: number) => heightsOf(ringOf(n), pane).row;
-  assert.ok(heightsOf(ringOf(12), 0).least < 230 && heightsOf(ringOf(30), 0).least < 300);
+  assert.ok(heightsOf(ringOf(12), 0).least < 190 && heightsOf(ringOf(30), 0).least < 240);
   assert.ok(row(12, 330) > 10 && row(2, 900) === 34, "a name is 10 pixels high");
   for (const n of [1, 12, 30, 60]) {
     const { least } = heightsOf(ringOf(n), 0);
-    assert.ok(row(n, least) >= 4 && least - row(n, least) * (n + 1) >= 174 - 1e-9, `${n}`);
+    assert.ok(row(n, least) >= 3 && least - row(n, least) * (n + 1) >= 144 - 1e-9, `${n}`);
   }
 });
 

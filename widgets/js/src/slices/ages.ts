@@ -9,7 +9,7 @@ import { SMALL } from "../base/pen.ts";
 import { hue } from "../base/theme.ts";
 
 /** The room above all lanes and below each, and the least heights of a lane and of a query's bar. */
-const [TOP, GAP, LANE, ROW] = [24, 22, 22, 4];
+const [TOP, GAP, LANE, ROW] = [24, 20, 14, 3];
 
 /** The least height of the map, and the height of a query in a pane. */
 export function heightsOf(frame: AgesFrame, pane: number): { least: number; row: number } {
