@@ -74,7 +74,7 @@ class SheddingFigures:
             drops=experiments.drop_rates(),
             dropped=policy_figures.drop_runs(seeds=seeds, scale=scale),
             burst=experiments.adaptation_curves(),
-            fractions=policy_figures.burst_fractions(scale=scale),
+            fractions=policy_figures.burst_fractions(seeds=seeds, scale=scale),
             newest=policy_figures.newest_runs(kappas, seeds=seeds, scale=scale),
             nearer=policy_figures.newest_runs((0.52, 0.54), seeds=seeds, scale=scale),
             wider=policy_figures.wider_runs(seeds=seeds, kappas=skews, scale=scale),

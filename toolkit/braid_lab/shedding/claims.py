@@ -42,10 +42,10 @@ ABOUT, HALF = 0.1, 0.15
 """
 DOWN_TO, BELOW = 0.5, 0.9
 """The r down to which Fig. 11 is judged, and the fraction of a window below which it has fallen."""
-FALLEN, RECOVERED, USED = 0.3, 3, 0.8
-"""The r that has fallen over that before, that has recovered over the fallen, and the part of a
-capacity from which it counts as used.
-"""
+FALLEN, RECOVERED = 0.3, 3
+"""The r that has fallen over that before, and that has recovered over the fallen."""
+WITHIN, USED = 1.2, 0.8
+"""The part of a capacity up to which a join is within it, and from which it counts as used."""
 STEADY, RISING = ("500/s", "300/s"), ("500/s, 15 s",)
 """Phases in which a rate has filled most of the window, and one that begins with its rise."""
 SPANS = {p.name: f"{p.begins} to {p.ends} s" for p in (*PHASES, *LONGER, WHOLE)}
@@ -73,17 +73,18 @@ def plain_drops_claim(dropped: pd.DataFrame) -> Finding:
 @CLAIMS.claim("Fig. 8", "r falls in a burst and recovers after it", is_required=True)
 def burst_claim(fractions: pd.DataFrame) -> Finding:
     """Fig. 8: r follows the rates, by the policy."""
-    r = fractions.set_index("second")["fraction_counted"]
-    spans = ((50, 59), (70, 74), (95, 104), (125, 129))
-    before, during, after, end = (r[a:b].mean() for a, b in spans)
-    named = zip(spans, (before, during, after, end), strict=True)
-    means = ", ".join(f"{mean:.2f} from {a} to {b + 1} s" for (a, b), mean in named)
-    holds = during < after < FALLEN * before and end > RECOVERED * after
+    r = number_seeds(fractions).pivot(index="second", columns="seed", values="fraction_counted")
+    spans = ((50, 60), (70, 75), (95, 105), (125, 130))
+    before, during, after, end = by = [r.loc[a : b - 1].mean() for a, b in spans]
+    named = zip(spans, by, strict=True)
+    means = ", ".join(f"{format_span(mean, '.2f')} from {a} to {b} s" for (a, b), mean in named)
+    has_fallen = (during < after) & (after < FALLEN * before)
     reason = (
-        f"r in the mean: {means}. A fall to less than {FALLEN:g} times and a rise to more than "
-        f"{RECOVERED:g} times count, if r is least from {spans[1][0]} to {spans[1][1] + 1} s"
+        f"r in the mean, by seed: {means}. It counts if the second is less than the third, that "
+        f"less than {FALLEN:g} times the first, and the last more than {RECOVERED:g} times the "
+        "third"
     )
-    return judge(f"{means} (counted)", holds, reason)
+    return judge(f"{means} (counted)", (has_fallen & (end > RECOVERED * after)).all(), reason)
 
 
 @CLAIMS.claim(
@@ -94,18 +95,20 @@ def burst_claim(fractions: pd.DataFrame) -> Finding:
 )
 def forward_claim(fractions: pd.DataFrame, burst: pd.DataFrame) -> Finding:
     """Fig. 8: the policy, which feeds forward how the window grows, beside Algorithm 1."""
-    load = fractions["load_counted"]
-    most, used = load.rolling(5).mean().max(), load[fractions["fraction_counted"] < 1].mean()
+    by_seed = [run for _, run in number_seeds(fractions).groupby("seed")]
+    most = max(run["load_counted"].rolling(5).mean().max() for run in by_seed)
+    less = (run[run["fraction_counted"] < 1] for run in by_seed)
+    used = pd.Series([run["load_counted"].mean() for run in less])
     rule = burst[burst["rule"] == "Algorithm 1"]
     tried = rule["load_modelled"].rolling(5).mean().max()
     figures = (
         f"at most {most:.0%} of it in the mean of five seconds, {tried:.0%} by Algorithm 1 "
-        f"(modelled); {used:.0%} in the mean while r < 1"
+        f"(modelled); {format_span(used, '.0%')} in the mean while r < 1, by seed"
     )
     finding = judge if most <= 1 else judge_reading
-    reading = "" if most <= 1 else "; within is read as up to 120%"
+    reading = "" if most <= 1 else f"; within is read as up to {WITHIN:.0%}"
     reading += f"; used is read as more than {USED:.0%}"
-    return finding(figures, most <= 1.2 and used > USED, figures + reading)
+    return finding(figures, most <= WITHIN and used.min() > USED, figures + reading)
 
 
 @CLAIMS.claim(
@@ -121,10 +124,11 @@ def newest_claim(newest: pd.DataFrame) -> Finding:
     output = compute_output_gain(runs, "partial", "seed").drop("all", level="phase")
     full, since = (output[output.index.isin(p, level="phase")] for p in (STEADY, RISING))
     filled = " and ".join(SPANS[phase] for phase in STEADY)
+    stretches = ", ".join(SPANS[phase] for phase in gain.index.unique("phase"))
     reading = (
-        f"for equally many pairs ({format_span(gain)}), by each kappa, {UNSAID}, seed and stretch "
-        f"of raised rates. In output so too at the end of each rate, from {filled} "
-        f"({format_span(full)})"
+        f"for equally many pairs ({format_span(gain)}), at each kappa, {UNSAID}, by seed, in each "
+        f"stretch of raised rates ({stretches}). In output so too at the end of each rate, from "
+        f"{filled} ({format_span(full)})"
         + (f"; from {SPANS[RISING[0]]} it is {format_span(since)}" if len(since) else "")
     )
     holds = gain.min() > 0 and full.min() > 0
@@ -197,10 +201,12 @@ def growth_claim(newest: pd.DataFrame, wider: pd.DataFrame) -> Finding:
         }
     )
     both = f"{shown}; in output {_describe_growth(output)}, in the mean of seeds"
-    counts = f"for equally many pairs in {each['pairs'].sum()}, in output in {each['output'].sum()}"
     if each.all(axis=None):
         return replace(judge(shown, True, f"in each seed; {both}"), ran=ran)
-    reading = f"{counts} of {len(each)} seeds; {both}"
+    reading = (
+        f"from {SPANS['all']} it grows at each step for equally many pairs in "
+        f"{each['pairs'].sum()}, in output in {each['output'].sum()} of {len(each)} seeds; {both}"
+    )
     holds = _is_growing(*paired) or _is_growing(*output)
     return replace(judge_reading(shown, holds, reading), ran=ran)
 
@@ -252,8 +258,8 @@ def direction_claim(directions: pd.DataFrame) -> Finding:
         f"{worse.name} {format_values(worse)}; {better.name} {format_values(better)} (counted)",
         holds and worse.iloc[0] < BELOW,
         f"where r is given, which in the paper follows from the rates: {less} and {more} are "
-        f"{each}, in the mean of seeds; first is read as the whole of {more} while r is above "
-        f"{DOWN_TO}, and {less} below {BELOW} at r = {falls.index[0]:g} and falling to r = "
+        f"{each}, in the mean of seeds; first is read as the whole of {more}, up to rounding, while "
+        f"r is above {DOWN_TO}, and {less} below {BELOW} at r = {falls.index[0]:g} and falling to r = "
         f"{DOWN_TO}. By the formula of "
         f"section 6.1 the less useful window is that of {less}; Fig. 11 has r_2",
     )

@@ -170,9 +170,8 @@ def adaptation_curves(window: float = 20.0, boost: float = 1.2) -> pd.DataFrame:
             rows.append((rule, second, lam, r, load))
             if rule == "Algorithm 1":
                 r = paper_algorithms.adapt_fraction(r, min(1.0, 1 / load) if load else 1.0, boost)
-    return pd.DataFrame(
-        rows, columns=["rule", "second", "rate", "fraction_modelled", "load_modelled"]
-    )
+    names = ["rule", "second", "rate", "fraction_modelled", "load_modelled"]
+    return record_values(pd.DataFrame(rows, columns=names), boost=boost)
 
 
 def compute_recall(sets: SetStreams, r: float, method: str) -> float:
@@ -269,6 +268,7 @@ def recall_by_basic_windows(
     frame = pd.DataFrame(rows, columns=["index", "parts", "recall_modelled"])
     cycle, basic = sets.cycle_seconds / sets.window, [INDEXED / n for n in parts_]
     ran = {"theta": sets.theta, "shift": sets.shift, "cycle": cycle, "basic": basic}
+    ran |= {"drawn": set_streams.DRAWN, "seed": sets.seed}
     return record_values(frame, rate=rate_, capacity=CAPACITY, window=INDEXED, **ran)
 
 

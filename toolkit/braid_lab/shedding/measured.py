@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 RANDOM = "the policy's drop, uniform and selective"
 FLIGHTS = (
-    "in this process on Arrow tables; {days} days of flights, windows of {windows}, r = "
-    "{fraction}, γ = {gamma}, basic windows of {basic} h, {batches} batches"
+    "in this process on Arrow tables; New York's flights of the first {days} days of {month}, "
+    "windows of {windows}, r = {fraction}, γ = {gamma}, basic windows of {basic} h, {batches} "
+    "batches"
 )
 BURST = (
     "selective and no shedding on Spark; {rates} tuples/s, a burst in the middle third; {batches} "
@@ -107,7 +108,8 @@ def compare_methods(
     ran = {"days": days, "fraction": fraction, "batches": batches, "gamma": shed.sample}
     basic = (shed.basic_window_length or 0) / 3.6e9
     results = record_values(pd.DataFrame(rows), **ran, basic=basic, windows=[*LEG_WINDOWS.values()])
-    record_values(results, tags=LEG_CONDITION, equality=EQUAL)
+    month = streams["d"]["ts"][0].as_py().strftime("%B %Y")
+    record_values(results, tags=LEG_CONDITION, equality=EQUAL, month=month)
     return FlightComparison(results, carriers, chosen.events())
 
 
@@ -145,8 +147,8 @@ def selective_shedding_claim(flights: FlightComparison) -> Finding:
     return judge_reading(
         f"of all results {', '.join(f'{m} {v:.0%}' for m, v in share.items())}",
         share["selective"] > SIGNIFICANT * max(share["drop"], share["uniform"]),
-        f"on flights, {share['selective']:.0%} of all results for {share['drop']:.0%}, and for "
-        f"{share['uniform']:.0%} by equally many pairs at random, in one run each; more than "
+        f"on flights, {share['selective']:.0%} of all results, {share['drop']:.0%} by dropping "
+        f"tuples and {share['uniform']:.0%} by pairs at random, in one run each; more than "
         f"{SIGNIFICANT} times as many are significantly more",
     )
 
@@ -176,8 +178,8 @@ def estimate_claim(flights: FlightComparison) -> Finding:
     of = flights.results.set_index(["condition", "method"])
     off = (of["estimated"] - of["in truth"]).abs() / of["error"]
     reason = (
-        f"in {len(off)} runs, by tags and by tail number, estimates are off by {off.min():.2f} to "
-        f"{off.max():.2f} of their error"
+        f"in {len(off)} runs, one for each method on tags and on tail numbers, estimates are off "
+        f"by {off.min():.2f} to {off.max():.2f} of these bounds"
     )
     each = ", ".join(f"{m} {v:.1f}" for (_, m), v in off.items())
     return judge(f"{each} errors off", off.max() <= 1, reason)

@@ -49,6 +49,8 @@ PEAK = (0.7, 0.8)
 """Ages of a peak within the window, in windows."""
 LESS = 0.99
 """What part of the most results is less."""
+LARGE, SMALL = 5, 20
+"""The most basic windows of a window that are large, and the fewest that are small."""
 
 
 def _name_shares(finding: Finding, phi: pd.DataFrame) -> Finding:
@@ -118,9 +120,9 @@ def size_claim(optimality: pd.DataFrame) -> Finding:
     reading = (
         f"little is read as r' up to {MODERATE:g}, and much skew as the sharper of two "
         f"densities of ours, {len(chosen.columns)} cases: from one b to the next phi changes "
-        f"by {rise:+.4f} at most, where up to {SAME:g} counts, and falls from "
-        f"{format_span(chosen.iloc[0], '.3f')} at {chosen.index[0]:g} w to "
-        f"{format_span(chosen.iloc[-1], '.3f')} at {chosen.index[-1]:g} w"
+        f"by {rise:+.4f} at most, where up to {SAME:g} counts; it is "
+        f"{format_span(chosen.iloc[0], '.3f')} at {chosen.index[0]:g} w, and at "
+        f"{chosen.index[-1]:g} w {format_span(chosen.iloc[-1], '.3f')}, in each case less"
     )
     return _name_shares(judge_reading(result, holds, reading), phi)
 
@@ -140,8 +142,8 @@ def reduction_claim(reduction: pd.DataFrame) -> Finding:
         f"if the peak is early, and at most {most:.1%} if it is late"
     )
     reading = (
-        f"{figures}; the densities are ours, and well is read as {WELL:.0%} and more, not as "
-        f"{BADLY:.0%}"
+        f"{figures}; the densities are ours, and well is read as more than {WELL:.0%}, not well "
+        f"as less than {BADLY:.0%}"
     )
     return judge_reading(figures, least > WELL and most < BADLY, reading)
 
@@ -278,7 +280,9 @@ def identifier_lists_claim(basic_windows: pd.DataFrame) -> Finding:
         "by true densities: what an index leaves out is a parameter of the model, the whole of a "
         "basic window that does not fit; at each kappa it holds where a pair is "
         f"{_list_numbers(less)} times as cheap, of {_list_numbers(INDEXES)} times. For "
-        f"{CHEAPER:g} times, at kappa = {KAPPAS[-1]:g}, of all results they find {shares}"
+        f"{CHEAPER:g} times, at kappa = {KAPPAS[-1]:g}, of all results they find {shares}. It is "
+        f"read as never more, up to rounding, and more lost by each basic window from "
+        f"{experiments.INDEXED / LARGE:g} s on than by any up to {experiments.INDEXED / SMALL:g} s"
     )
     finding = judge_reading(
         f"identifier {format_values(by['identifier'])}", _lists_lose(by), reading
@@ -295,4 +299,4 @@ def _lists_lose(by: pd.DataFrame) -> bool:
     """Return whether lists by identifier never give more, and most less in large basic windows."""
     lost = by["time"] - by["identifier"]
     never_ahead = (by["identifier"] <= by["time"] + 1e-9).all()
-    return bool(never_ahead and lost[lost.index <= 5].min() > lost[lost.index >= 20].max())
+    return bool(never_ahead and lost[lost.index <= LARGE].min() > lost[lost.index >= SMALL].max())

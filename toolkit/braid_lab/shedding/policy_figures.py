@@ -206,17 +206,21 @@ def drop_runs(
 
 
 @records_arguments
-def burst_fractions(kappa: float = 0.6, seed: int = 0, scale: float = 1.0) -> pd.DataFrame:
+def burst_fractions(
+    kappa: float = 0.6, seeds: Sequence[int] = (0,), scale: float = 1.0
+) -> pd.DataFrame:
     """Return Fig. 8: r by second, by the policy, and the considered pairs over the budget.
 
-    Columns: rule, second, fraction_counted, load_counted.
+    Columns: rule, seed, second, fraction_counted, load_counted.
     """
-    tuples, budget = _burst_tuples(kappa, 3, 0.0, (WINDOW, 0.0), seed, scale), CAPACITY * scale**2
+    rows, budget = [], CAPACITY * scale**2
     shed = make_shed("partial", budget)
-    done = PolicyRun(tuples, shed, seed=seed).run_batches()
-    rows = [("policy", k, b.fraction, b.pairs / budget) for k, b in enumerate(done)]
-    frame = pd.DataFrame(rows, columns=["rule", "second", "fraction_counted", "load_counted"])
-    return record_values(frame, **list_settings(tuples, shed), seeds=seed)
+    for seed in seeds:
+        tuples = _burst_tuples(kappa, 3, 0.0, (WINDOW, 0.0), seed, scale)
+        done = PolicyRun(tuples, shed, seed=seed).run_batches()
+        rows += [("policy", seed, k, b.fraction, b.pairs / budget) for k, b in enumerate(done)]
+    names = ["rule", "seed", "second", "fraction_counted", "load_counted"]
+    return record_values(pd.DataFrame(rows, columns=names), **list_settings(tuples, shed))
 
 
 @records_arguments

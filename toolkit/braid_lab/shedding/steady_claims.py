@@ -59,10 +59,10 @@ def gain_over_dropping_claim(gains: pd.DataFrame) -> Finding:
     )
     equal = experiments.equality_gain()
     reading = (
-        f"for a kappa between those of these gains of the overlap at {by.index[-1]:g}/s, {UNSAID}: "
-        f"{format_percents(overlap)}, in the mean of seeds. At {overlap.index.min():g} and that "
-        f"rate the equality gains {last['equality']:.0%}, and by the model {equal:.0%} if its "
-        "pairs are as dear as those of the overlap"
+        f"for a kappa between two of these, {UNSAID}: at {by.index[-1]:g}/s the overlap gains "
+        f"{format_percents(overlap)}, in the mean of seeds. The equality gains "
+        f"{last['equality']:.0%} at {overlap.index.min():g}, and by true densities {equal:.0%} if "
+        "its pairs are as dear as those of the overlap"
     )
     holds = overlap.min() < 5 < overlap.max() and last["overlap"] > max(last["equality"], equal)
     finding = judge_reading(

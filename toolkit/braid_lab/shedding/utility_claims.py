@@ -49,10 +49,10 @@ def utility_claim(utility: pd.DataFrame) -> Finding:
     held = (at if at.any() else also)[lambda rises: rises]
     kappas = ", ".join(f"{kappa:g}" for kappa in held.index) or "none"
     broken = holds.groupby("kappa").sum()[lambda n: n < holds.groupby("kappa").size()]
-    steps = " and ".join(f"at {k:g} for {n} of {holds[k].size}" for k, n in broken.items())
+    steps = " and ".join(f"at {k:g} in {n} of {holds[k].size}" for k, n in broken.items())
     reading = (
         f"at kappa = {kappas}, {UNSAID}, {'in each seed' if at.any() else 'in the mean of seeds'}; "
-        f"it holds {steps} steps of k in all seeds; {gained}"
+        f"it holds {steps} by step of k and seed; {gained}"
     )
     return judge_reading(_format_columns(by), len(held) > 0, reading)
 
@@ -138,11 +138,12 @@ def stable_types_claim(types: pd.DataFrame) -> Finding:
     chosen = by.index.get_level_values("kappa").isin(fits or others)
     reading = (
         f"read as a fall from {few} to {many} types by at most {PART:.0%} of that from {first} to "
-        f"{second}, for each factor: at {_list_values(fits)} of kappa = "
-        f"{_list_values([*fits, *others])}, {UNSAID}; in the mean of seeds the gain falls by "
+        f"{second}, for each factor: so at {_list_values(fits)} of kappa = "
+        f"{', '.join(f'{k:g}' for k in sorted([*fits, *others]))}, {UNSAID}; in the mean of seeds "
+        "the gain falls by "
         f"{format_span(late[chosen], '.1f')} percentage points, after "
         f"{format_span(early[chosen], '.1f')}"
     )
     holds = bool(fits)
-    quoted = '"stabilize quickly" (section 6.5): '
+    quoted = '"stabilize quickly as the type domain size gets larger" (section 6.5): '
     return judge_reading(_format_columns(by.T), holds, reading if holds else quoted + reading)
