@@ -28,7 +28,7 @@ from braid_lab.slices import live_chain
 from mutations import Mutation, Tries
 
 NAMES = "batches", "days", "hosts", "month", "passing", "queries", "rate", "seed", "streams"
-VALUES: dict[str, object] = dict.fromkeys((*NAMES, "selecting", "windows"), "few")
+VALUES: dict[str, object] = dict.fromkeys((*NAMES, "windows", "window_hours", "selecting"), "few")
 """Values that runs on Spark record, and runs in this process do not."""
 
 

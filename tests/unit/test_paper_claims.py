@@ -324,7 +324,8 @@ def test_what_the_chain_saves_and_does_not() -> None:
     assert chain_claims.two_slices_claim().holds == "no"
 
 
-FLIGHTS = dict(queries=1, selecting=0, streams=2, days=3, month="May", batches=2, hosts=4)
+FLIGHTS = {"queries": 1, "streams": 2, "days": 3, "month": "May", "batches": 2, "hosts": 4}
+FLIGHTS |= {"window_hours": [1.0, 24.0], "selecting": 0}
 """Values that a run of the shared ring records."""
 ANSWERS = shared_ring_experiments.QueryAnswers(
     {"q": Counter({(1, 2): 1})}, {"q": Counter({(1, 2): 1})}, ("a", "b"), FLIGHTS

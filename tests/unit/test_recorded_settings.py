@@ -89,7 +89,10 @@ def test_settings_of_the_ring_are_those_of_small_runs() -> None:
 def test_settings_of_stream_reuse_are_those_of_small_runs() -> None:
     usage = {"rfid": usage_table("rfid", (2, 3), ("separate", "exact", "contained", "relaxed"), 4)}
     (partial,) = REUSE.test_claims(usage=usage)
-    assert "; 2 and 3 queries of ours by workload (rfid); seed 4" in partial.setting
+    assert (
+        "; 2 and 3 queries of ours by workload (rfid), sinks everywhere; seed 4" in partial.setting
+    )
     (lived,) = REUSE.test_claims(lifetimes=lifetime_table("enterprise", 2, (5,), (7,)))
     assert "2 queries of the enterprise workload" in lived.setting
-    assert "live 7 minutes in the mean, known and unknown to the planner; seeds 5" in lived.setting
+    assert "live 7 minutes in the mean, both exponential, known" in lived.setting
+    assert lived.setting.endswith("unknown to the planner; seeds 5")

@@ -21,13 +21,13 @@ SETTING = (
     "HotKeys (nothing changes up to {target} times the mean work, of {tuple_us} µs a tuple and "
     "{pair_us} µs a pair; {rate} moves a new tuple, at most {stored} times the stored tuples of a "
     "hash) beside HashPartition on {hosts} hosts; two streams of {rows} tuples, a Zipf skew of "
-    "{z} over {keys} values, windows of {window_length}; {batches} batches of a minute, "
-    "seeds: {seed}, counted"
+    "{z} over {keys} values, windows of {window_length}; {batches} batches of a minute, in joins "
+    "of tables in this process, seeds {seed}"
 )
-CLAIMS = ClaimRegistry("Afrati 2015", {"": f"{SETTING}; the last half"})
+CLAIMS = ClaimRegistry("Afrati 2015", {"": f"{SETTING}; counted in the last half"})
 MIGRATION = ClaimRegistry(
     "Zhou 2019",
-    {"": f"{SETTING}; half-way other values become frequent; the last quarter"},
+    {"": f"{SETTING}; half-way other values become frequent; counted in the last quarter"},
 )
 LEAST_ROWS = 6000
 """Rows of each stream from which the work of 16 hosts can be even to that degree; below, a host's
@@ -78,15 +78,15 @@ def _format_busiest(busiest: pd.DataFrame) -> str:
     """Return the range over seeds by z, and what counts."""
     by_name = {
         name: ", ".join(
-            f"z = {z:g}: {low:.2f} to {high:.2f}"
+            f"{low:.2f} to {high:.2f} at z = {z:g}"
             for z, low, high in column.groupby("z").agg(["min", "max"]).itertuples()
         )
         for name, column in busiest.items()
     }
     return (
         "the busiest host over the mean, the greater of received tuples and of compared pairs, is "
-        f"{by_name['HotKeys']}, under a hash {by_name['HashPartition']}; up to {EVEN:g} counts, "
-        f"where it is more than {SKEWED:g} under a hash"
+        f"{by_name['HotKeys']}, under a hash {by_name['HashPartition']}, by seed; up to {EVEN:g} "
+        f"counts, where it is more than {SKEWED:g} under a hash"
     )
 
 
@@ -113,8 +113,8 @@ def even_work_claim(skews: pd.DataFrame, rows: int) -> Finding:
         return leave_untested(result, "too few rows")
     more = select_placement(skews, "HotKeys")["stored_over_hash"][busiest.index]
     why = (
-        f"by HotKeys, which here stores {more.min():.2f} to {more.max():.2f} times the tuples of "
-        f"a hash, in place of Shares: {result}"
+        f"by HotKeys, which in the mean of all batches stores {more.min():.2f} to {more.max():.2f} "
+        f"times the tuples of a hash, in place of Shares: {result}"
     )
     return _tell_skews(judge_reading(result, _is_even(busiest), why), busiest)
 

@@ -57,11 +57,10 @@ def select_halves(table: pd.DataFrame, name: str) -> pd.DataFrame:
 
 @CLAIMS.claim(
     "Abstract",
-    "shares are optimized for a fixed number of processes: fewest tuples received, less than with "
-    "equal shares",
+    "shares are optimized for a fixed number of processes: fewest tuples received",
     is_required=True,
     setting=f"{BOTH}on {{hosts}} hosts, a chain of three streams of {{first}} tuples a batch, "
-    f"{CHAINS}; the last quarter of the first half",
+    f"{CHAINS}; the last {{counted}} batches of the first half",
 )
 def first_rates_claim(table: pd.DataFrame, hosts: int) -> Finding:
     """A chain of three at the first rates."""
@@ -73,7 +72,7 @@ def first_rates_claim(table: pd.DataFrame, hosts: int) -> Finding:
     "shares follow the rates while the join runs: fewest tuples received, less than with equal "
     "shares",
     is_required=True,
-    setting=f"{BOTH}{RUNS}; the last quarter of the second half",
+    setting=f"{BOTH}{RUNS}; the last {{counted}} batches",
 )
 def later_rates_claim(table: pd.DataFrame, hosts: int) -> Finding:
     """The same after the rates have changed, with the stored tuples that moved."""
@@ -97,7 +96,8 @@ def _judge_half(table: pd.DataFrame, hosts: int, half: int) -> Finding:
     "tuples are replicated by the shares of the attributes that their relation lacks, in the mean "
     "of all tuples",
     is_required=True,
-    setting=f"HyperCube with shares of equal rates, {RUNS}; the last quarter of each half",
+    setting=f"HyperCube with shares of equal rates, {RUNS}; the last {{counted}} batches of each "
+    "half",
 )
 def formula_claim(table: pd.DataFrame, hosts: int) -> Finding:
     """The counted tuples of equal shares against the product of the shares that a stream lacks."""

@@ -157,6 +157,7 @@ def compare_placements(setting: ChainSetting, names: Sequence[str] = PLACEMENTS)
         pd.DataFrame(rows),
         first=":".join(map(str, setting.first_rates)),
         later=":".join(map(str, setting.later_rates)),
+        counted=max(1, setting.batches // 2 // 4),
         **{name: getattr(setting, name) for name in recorded},
     )
 

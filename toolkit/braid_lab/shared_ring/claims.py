@@ -15,12 +15,13 @@ from braid_lab.common.claims import ClaimRegistry, Finding, judge, judge_reading
 from braid_lab.shared_ring.experiments import AS_RUN, EVENLY, QueryAnswers, compute_imbalance
 
 _FLIGHTS = (
-    "{queries} dashboards, {selecting} of them with selections, over {streams} streams, {days} "
-    "days of flights and weather of {month} in {batches} batches; Chain (Mem-Opt) on Spark, "
+    "{queries} dashboards over {streams} streams, windows of {window_hours:range} h, {selecting} "
+    "with selections; {days} days of flights and weather of {month} in {batches} batches; Chain "
+    "(Mem-Opt) on Spark, "
 )
 _ANSWERED = f"{_FLIGHTS}on a ring of {{hosts}} hosts, beside each query by DuckDB"
 _ALONE = f"{_FLIGHTS}on {{hosts}} host, all queries in one run and each in its own"
-_SELECTED = "windows of {windows} s, the last with a selection of {passing}"
+_SELECTED = "windows of {windows} s, the last with a selection of {passing} of each stream"
 SETTINGS = {
     "18.1": _ALONE,
     "18.2": _ANSWERED,
@@ -28,7 +29,7 @@ SETTINGS = {
     "20.1": "the engine's bitmaps, on the book's example: {queries} queries over {streams} "
     "streams, a tuple in every slice",
     "21.3": "Chain (Mem-Opt) on a ring of {hosts} hosts, on Spark, beside the same tuples in equal "
-    f"stretches of age; {{streams}} streams of {{rate}} tuples/s, {_SELECTED}; the last "
+    f"stretches of age; {{streams}} Poisson streams of {{rate}} tuples/s, {_SELECTED}; the last "
     "{batch:count} of {batches} batches of a second, seeds {seed}",
     "Eq. 21.2": "computed by Eq. 21.1 and Eq. 21.2 for the last node, i = N, of {nodes:range}; "
     f"{{streams}} streams of {{rate}} tuples/s, S⋈ = {{sigma}}, {_SELECTED}; T_j = {{pair_us}} µs "
@@ -216,7 +217,7 @@ def length_claim(lengths: pd.DataFrame) -> Finding:
     )
     least = share.iloc[-1] / share.iloc[0]
     result = (
-        f"best by T_n: {each}; the processing part with {share.index[-1]} nodes is "
+        f"best by T_n: {each}; the processing part, L / N, with {share.index[-1]} nodes is "
         f"{least.min():.2%} to {least.max():.2%} of that with {share.index[0]}"
         + (", and falls with each node more" if falls else "")
     )

@@ -135,6 +135,7 @@ def describe_run(
         "hosts": len(commits[-1].host_metrics),
         "streams": len(commits[-1].live_tuples),
         "queries": len(queries),
+        "window_hours": [w / 3600e6 for q in queries for w in q.windows],
         "selecting": sum(any(q.selections) for q in queries),
     }
 

@@ -258,10 +258,10 @@ def direction_claim(directions: pd.DataFrame) -> Finding:
         f"{worse.name} {format_values(worse)}; {better.name} {format_values(better)} (counted)",
         holds and worse.iloc[0] < BELOW,
         f"where r is given, which in the paper follows from the rates: {less} and {more} are "
-        f"{each}, in the mean of seeds; first is read as the whole of {more}, up to rounding, while "
-        f"r is above {DOWN_TO}, and {less} below {BELOW} at r = {falls.index[0]:g} and falling to r = "
-        f"{DOWN_TO}. By the formula of "
-        f"section 6.1 the less useful window is that of {less}; Fig. 11 has r_2",
+        f"{each}, in the mean of seeds; first is read as the whole of {more}, up to rounding, "
+        f"while r is above {DOWN_TO}, and {less} below {BELOW} at r = {falls.index[0]:g} and "
+        f"falling to r = {DOWN_TO}. By the formula of section 6.1 the less useful window is that "
+        f"of {less}; Fig. 11 has r_2",
     )
 
 
