@@ -23,7 +23,11 @@ RUNS = (
     "on {hosts} hosts, a chain of three streams of {first} tuples a batch, and from half-way of "
     f"{{later}}, {CHAINS}"
 )
-BOTH = "HyperCube, beside one with shares of equal rates, "
+CUBE = (
+    "HyperCube (shares change if by others hosts receive less than {threshold} times as many "
+    "tuples, by mean rates of {memory} batches)"
+)
+BOTH = f"{CUBE}, beside one with shares of equal rates, "
 CLAIMS = ClaimRegistry("Ullman 2010")
 OFF = 0.01
 """By how much counted tuples may differ from those that follow from shares."""
@@ -117,7 +121,7 @@ def formula_claim(table: pd.DataFrame, hosts: int) -> Finding:
     "beyond the paper: rates that change",
     "all placements find as many results of a chain while shares change",
     is_required=True,
-    setting=f"HyperCube, also with shares of equal rates, ATR, CTR and PSP {RUNS}",
+    setting=f"{CUBE}, also with shares of equal rates, ATR, CTR and PSP {RUNS}",
 )
 def same_results_claim(table: pd.DataFrame) -> Finding:
     """Results are exact while shares change."""

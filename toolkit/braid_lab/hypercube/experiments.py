@@ -16,6 +16,7 @@ import pandas as pd
 import pyarrow as pa
 from braid.core.placement import Placement
 from braid.core.run_events import BatchCommitted
+from braid.papers.hypercube import hypercube
 from braid.papers.hypercube.hypercube import HyperCube
 from braid.papers.hypercube.run_events import SharesChosen
 from braid.stream_join import StreamJoin
@@ -158,6 +159,8 @@ def compare_placements(setting: ChainSetting, names: Sequence[str] = PLACEMENTS)
         first=":".join(map(str, setting.first_rates)),
         later=":".join(map(str, setting.later_rates)),
         counted=max(1, setting.batches // 2 // 4),
+        threshold=HyperCube.threshold,
+        memory=hypercube.MEMORY,
         **{name: getattr(setting, name) for name in recorded},
     )
 
