@@ -234,7 +234,14 @@ def weighed() -> Tries:
             for condition in ("tags", "tail number")
             for m in SHEDS
         ]
-        ran = {"days": 0, "batches": 8, "fraction": 0.25, "gamma": 0.3, "basic": 1 / 3600}
+        ran = {
+            "days": 0,
+            "batches": 8,
+            "fraction": 0.25,
+            "gamma": 0.3,
+            "basic": 1 / 3600,
+            "month": "",
+        }
         ran |= {"windows": "8 seconds", "tags": SETS.condition, "equality": SETS.condition}
         found = record_values(pd.DataFrame(rows), **ran)
         return measured.FlightComparison(found, pd.DataFrame(), [])
