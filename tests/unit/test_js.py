@@ -18,6 +18,7 @@ from braid_widgets.theta.matrix import HostCopies
 
 JS = Path(__file__).parents[2] / "widgets" / "js"
 WIDGETS = JS.parent / "braid_widgets"
+LAB = JS.parents[1] / "toolkit" / "braid_lab"
 
 
 @pytest.fixture(scope="module")
@@ -54,23 +55,35 @@ def test_the_scripts_of_all_bundles_are_small() -> None:
 
 
 FIRST_MAPS = {"blocks", "grid", "segments", "ring", "ages", "shedding", "hub"}
-"""Maps that the first limits cover: 2,900 lines of TypeScript and 7,000 of Python. Each later map
-allows 140 and 160 more. All steppers are drawn by one module, so later ones add no lines here.
-"""
 LATER_MAPS = {*get_type_hints(MapFrame), "answers"} - FIRST_MAPS
-ALLOWED = {
-    "ts": 2_900 + 140 * len(LATER_MAPS),
-    "py": 7_000 + 160 * len(LATER_MAPS),
-}
-REACHED = {"ts": 3_972, "py": 7_480}
-"""Lines that there may be until the limit is reached; lower them with each deletion."""
+LATER_STEPPERS = {*LAB.glob("*/*_steps.py")} - {LAB / "common" / "planned_steps.py"}
+ALLOWED = {"ts": 2_900 + 140 * len(LATER_MAPS), "py": 7_000 + 160 * len(LATER_MAPS)}
+"""Lines of the views. Each later stepper allows 120 more, in the two languages together."""
 
 
-@pytest.mark.parametrize(("folder", "kind"), [(JS / "src", "ts"), (WIDGETS, "py")])
-def test_the_views_only_become_shorter(folder: Path, kind: str) -> None:
-    paths = [*folder.rglob(f"*.{kind}")]
-    count = sum(len(path.read_text("utf-8").splitlines()) for path in paths)
-    assert paths and count <= max(ALLOWED[kind], REACHED[kind])
+def count_lines(path: Path) -> int:
+    return len(path.read_text("utf-8").splitlines())
+
+
+def test_the_views_are_within_their_lines() -> None:
+    paths = {"ts": [*(JS / "src").rglob("*.ts")], "py": [*WIDGETS.rglob("*.py")]}
+    counts = {kind: sum(map(count_lines, paths[kind])) for kind in paths}
+    assert all(paths.values()) and len(LATER_MAPS) == 3 and len(LATER_STEPPERS) == 7
+    extra = sum(max(0, counts[kind] - ALLOWED[kind]) for kind in counts)
+    assert extra <= 120 * len(LATER_STEPPERS), counts
+
+
+PARTS = {"cockpit": 250, "tracks": 220, "inspector": 120, "drawer": 140, "pen": 180}
+
+
+def test_each_part_of_the_views_is_within_its_lines() -> None:
+    parts = {path.stem: count_lines(path) for path in (JS / "src").glob("*/*.ts")}
+    assert {name: n for name, n in parts.items() if n > PARTS.get(name, 280)} == {}
+    maps = [
+        p for p in (JS / "src").glob("*/*.ts") if p.parent.name not in ("base", "cockpit", "entry")
+    ]
+    maps += WIDGETS.glob("*/*_map.py")
+    assert len(maps) >= 16 and {p.name: n for p in maps if (n := count_lines(p)) > 160} == {}
 
 
 @pytest.mark.parametrize("path", sorted((JS / "src" / "entry").iterdir()), ids=lambda p: p.stem)
