@@ -1,3 +1,5 @@
+import { shareOf } from "./format.ts";
+
 type Tag = keyof HTMLElementTagNameMap;
 
 type Inner = Node | string | undefined;
@@ -81,4 +83,14 @@ export function listed(kind: string, pairs: [name: string, value: string][]): HT
     list.append(make("dt", room, name), make("dd", room, value));
   }
   return list;
+}
+
+/** A bar of parts of a whole, by the color of each in the style sheet. */
+export function meter(whole: number, parts: Record<string, number>): HTMLElement {
+  const bar = make("div", "braid-meter");
+  for (const [colour, part] of Object.entries(parts)) {
+    const width = `${100 * shareOf(part, whole)}%`;
+    Object.assign(add(bar, "i").style, { width, background: `var(--ck-${colour})` });
+  }
+  return bar;
 }

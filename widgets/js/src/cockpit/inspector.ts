@@ -1,11 +1,12 @@
 // The selection, a host or all of them: its state, its work, that of the condition, and the seconds
 // by phase. Where a kernel can be asked, also the blocks on a host, their history, and what
 // serves a query.
-import type { BatchFrame, CockpitPage, FlowPart } from "../../frames.ts";
+import type { BatchFrame, CockpitPage } from "../../frames.ts";
 import type { Detail, Pair } from "../base/canvas_map.ts";
-import { records, sum } from "../base/columns.ts";
-import { add, figure, listed, make, named, pressed, sent, spoken } from "../base/dom.ts";
+import { sum } from "../base/columns.ts";
+import { add, listed, make, meter, named, pressed, sent, spoken } from "../base/dom.ts";
 import { count, shareOf } from "../base/format.ts";
+import { conditionPart } from "./condition_flow.ts";
 import { detailOf } from "./maps.ts";
 import type { OfferIn } from "./touches.ts";
 
@@ -15,9 +16,6 @@ export type Place =
   | { blocks: number[] };
 
 export type Inspect = (place: Place) => void;
-
-/** Candidates for a result from which on they are said to be many. */
-const MANY = 100;
 
 /** The blocks that are typed, as "7", "7 12" or "blocks 7, 12". */
 export const blocksOf = (text: string): number[] => (text.match(/\d+/g) ?? []).map(Number);
@@ -92,37 +90,6 @@ function wholeOf({ touches }: CockpitPage, hosts: number, host?: number): Detail
   return { title: `Host ${host}`, words: "", pairs: [] };
 }
 
-/** The cost of a result, if it is high; empty for a model, which has no index. */
-export function costOfResult({ state }: CockpitPage, { flow }: BatchFrame): string {
-  const pairs = Math.round(shareOf(flow.candidates, flow.results));
-  const isHigh = pairs >= MANY && state !== "modelled";
-  return isHigh ? `${count(pairs)} pairs are looked at for one result` : "";
-}
-
-/** The condition of the run: what all of it tested and found, then each of its parts. */
-function conditionPart(page: CockpitPage, frame: BatchFrame): Node[] {
-  const { rows_in, candidates, results, seconds, parts } = frame.flow;
-  const counts = Object.entries({ "rows in": rows_in, candidates, results });
-  const cells = make("div", "braid-flow", ...counts.map(([name, n]) => figure(count(n), name)));
-  cells.append(figure(seconds?.toFixed(2) ?? "–", "seconds"));
-  const tested = records(parts).map(testedPart);
-  const whole = page.condition && !tested.length ? make("code", "", page.condition) : undefined;
-  const bar = meter(candidates, { accent: results });
-  const cost = make("div", "braid-worse", costOfResult(page, frame));
-  const part = make("div", "braid-part", whole, cells, bar, cost, ...tested);
-  return [make("h3", "", "Condition, all hosts, this batch"), part];
-}
-
-/** A part of the condition: the rows or pairs that it tests, and the pairs that it keeps. */
-function testedPart({ step, text, reached, rows_in, rows_out, seconds }: FlowPart): HTMLElement {
-  const [tested, kept] = step ? ["rows", "candidates"] : ["pairs", "pairs stay"];
-  const spent = seconds ? `, ${seconds.toFixed(3)} s` : "";
-  const words = `${reached}: ${count(rows_in)} ${tested} in, ${count(rows_out)} ${kept}${spent}`;
-  const texts = [make("code", "", text), make("small", "", words)];
-  if (step) return make("div", "braid-step", make("b", "", step), ...texts);
-  return make("div", "braid-check", ...texts, meter(rows_in, { accent: rows_out }));
-}
-
 function secondsPart({ timeline }: CockpitPage, batch: number): Node[] {
   const phases = timeline.tracks.find(({ kind }) => kind === "bars")?.series ?? [];
   const spent = phases.map((each) => each.values[each.batch.indexOf(batch)] ?? 0);
@@ -132,14 +99,4 @@ function secondsPart({ timeline }: CockpitPage, batch: number): Node[] {
   const pairs = phases.map(({ name }, k): Pair => [name, `${spent[k]?.toFixed(3)} s`]);
   const head = make("h3", "", `Where the ${total.toFixed(2)} seconds went`);
   return [head, meter(total, Object.fromEntries(parts)), listed("braid-pairs", pairs)];
-}
-
-/** A bar of parts of a whole, by the color of each in the style sheet. */
-function meter(whole: number, parts: Record<string, number>): HTMLElement {
-  const bar = make("div", "braid-meter");
-  for (const [colour, part] of Object.entries(parts)) {
-    const width = `${100 * shareOf(part, whole)}%`;
-    Object.assign(add(bar, "i").style, { width, background: `var(--ck-${colour})` });
-  }
-  return bar;
 }
