@@ -133,7 +133,7 @@ export class Pen {
     const left = align === "center" ? -wide / 2 : align === "left" ? 0 : -wide;
     const flat = { x: x + left, y: y - size / 2, wide, tall: size };
     const box = turn ? { x: x - size / 2, y: y - left - wide, wide: size, tall: wide } : flat;
-    if (wide > (style.room ?? wide) || (style.isMinor && !this.isFree(box))) return;
+    if (!text || wide > (style.room ?? wide) || (style.isMinor && !this.isFree(box))) return;
     context.save();
     context.translate(x, y);
     context.rotate(turn);
