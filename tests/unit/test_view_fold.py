@@ -88,11 +88,11 @@ def test_an_empty_run_has_a_page_without_frames():
         assert fold_events(events).totals.batches == 0
 
 
-def test_hosts_that_came_by_growth_are_in_use():
-    grow = MappingChanged(3, 0, (1, 2), (2, 4), [[h, h // 4, h % 4] for h in range(8)], [4, 10])
+def test_hosts_that_came_by_growth_are_in_use_and_in_grid_order():
+    grow = MappingChanged(3, 0, (1, 2), (2, 4), [[7 - k, k // 4, k % 4] for k in range(8)], [4, 10])
     scene = fold_events([*MIGRATION[:-1], grow, make_commit(3, [0, 0], [4, 10], hosts=8)])
     assert scene.points[-1].hosts == 8
-    assert len(grid_map.GridMap(scene).make_frame()["places"]["host"]) == 8
+    assert grid_map.GridMap(scene).make_frame()["places"]["host"] == [*range(7, -1, -1)]
 
 
 def test_streams_without_a_grid_have_no_places_in_one():

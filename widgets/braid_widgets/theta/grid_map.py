@@ -28,7 +28,7 @@ class GridFrame(TypedDict):
 
     - ``rows``: live rows by stream.
     - ``n``, ``m``: parts of the two streams; 0 without a grid, or with several.
-    - ``places``: hosts in grid order. ``cells``: without a grid, the rectangles that hosts joined.
+    - ``places``: hosts in grid order; without a grid, ``cells`` are rectangles that hosts joined.
     - ``load``: |R|/n + |S|/m, rows that a host holds under the grid; null without one.
     - ``before``: the mapping before the last change, or empty; ``load_before`` is its load now.
     - ``is_moving``: whether blocks still move to the hosts of the new mapping.
