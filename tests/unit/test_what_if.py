@@ -49,7 +49,7 @@ def test_a_grid_that_does_not_adapt_holds_what_the_square_grid_would():
 def test_it_takes_over_with_what_is_held_and_goes_on_like_the_last_batches():
     events = simulate(AdaptiveGrid(16), GROWING)
     baseline = simulate_alternative(events, "StaticGrid", 16, since=9, ahead=5)
-    assert baseline.batch == tuple(range(9, 21)) and baseline.name == "StaticGrid(16)"
+    assert baseline.batch == tuple(range(9, 21)) and baseline.name == "StaticMid, 16 hosts"
     whole = simulate_alternative(events, "StaticGrid", 16, ahead=5)
     assert list(baseline.max_host_tuples) == pytest.approx(
         list(whole.max_host_tuples[9:]), rel=0.12
@@ -122,13 +122,13 @@ def list_commits(events):
 def test_the_answer_is_one_number_beside_that_of_the_run(placement, rival, streams):
     windows = dict(windows=(4,) * streams, selectivity=0.1)
     events = simulate(placement, [(40,) * streams] * 8, **windows)
-    assert rival in comparable_placements(events[0])
+    label = comparable_placements(events[0])[rival].partition(" (")[0]
     curve = simulate_alternative(events, rival, placement.hosts)
     last = list_commits(events)[-1]
     own = max(host.stored_tuples for host in last.host_metrics)
     rows = curve.max_host_tuples[curve.batch.index(last.batch)]
     assert curve.compare(last) == (
-        f"{rival}({placement.hosts}), modelled: {rows:,} rows on the fullest host after batch 8, "
+        f"{label}, {placement.hosts} hosts, modelled: {rows:,} rows on the fullest host after batch 8, "
         f"{rows / own - 1:+.0%} beside the {own:,} of this run; dashed in the time line"
     )
 

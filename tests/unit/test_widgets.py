@@ -15,6 +15,7 @@ from braid.simulation.simulator import simulate
 from braid_lab.common.recordings import write_events
 from braid_widgets.base import charts
 from braid_widgets.base import display as showing
+from braid_widgets.base.controls import list_placements
 from braid_widgets.base.display import display_view
 from braid_widgets.base.live_updates import read_new_events
 from braid_widgets.cockpit import block_details
@@ -169,14 +170,15 @@ def test_what_another_placement_would_do_is_drawn_beside_the_run(monkeypatch):
     events = simulate(AdaptiveGrid(16), SWINGING)
     cockpit = watch(events)
     told = sent(cockpit, monkeypatch)
-    assert {"StaticGrid", "JoinBiclique"} <= set(cockpit.page["what_if_placements"])
+    offered = cockpit.page["what_if_placements"]
+    assert {"StaticMid (square grid)", "Join-biclique"} <= {*offered} <= {*dict(list_placements())}
     cockpit._handle_browser_message(
-        None, {"what_if": {"placement": "StaticGrid", "hosts": 16, "since": 0}}, []
+        None, {"what_if": {"placement": "StaticMid (square grid)", "hosts": 16, "since": 0}}, []
     )
     cockpit._imagining.join(10)
     baseline = cockpit.page["timeline"]["tracks"][-1]["series"][-1]
-    assert baseline["name"] == "StaticGrid(16), modelled" and baseline["role"] == "baseline"
-    assert cockpit.page["what_if_message"].startswith("StaticGrid(16), modelled: ")
+    assert baseline["name"] == "StaticMid, 16 hosts, modelled" and baseline["role"] == "baseline"
+    assert cockpit.page["what_if_message"].startswith("StaticMid, 16 hosts, modelled: ")
     assert len(baseline["batch"]) > len(cockpit.page["timeline"]["batch"]), "it goes on"
     assert told[-1]["frames"] == [] and told[-1]["timeline"] == cockpit.page["timeline"]
     assert told[-1]["hosts"]["names"] == cockpit.page["hosts"]["names"], "else rows begin anew"

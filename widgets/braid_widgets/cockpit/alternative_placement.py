@@ -15,6 +15,7 @@ import numpy as np
 from braid.core.batch_history import LiveBlocks
 from braid.core.placement import Placement, placement_names, placements_for
 from braid.core.plan import Block
+from braid.core.plan_sentences import format_count
 from braid.core.run_events import BatchCommitted, EventsTrimmed, QueryAdded, RunStarted
 from braid.papers.hotkeys.run_events import SpreadChanged
 from braid.simulation.simulator import simulate
@@ -66,19 +67,20 @@ class RunInput(NamedTuple):
     sizes: list[int]
 
 
-def comparable_placements(start: RunStarted) -> tuple[str, ...]:
-    """Return the names of the placements that could have joined the streams of a run.
+def comparable_placements(start: RunStarted) -> dict[str, str]:
+    """Return the labels of the placements that could have joined the streams of a run, by name.
 
     Those that hash a join value are among them if the run has one, as far as its start tells. A
     hub, which has no placement, has none.
     """
     if start.placement not in placement_names():
-        return ()
+        return {}
     is_hashed = Placement.class_by_name(start.placement).routing_key_source == "join"
     parts = (re.fullmatch(r"(\w+)\.\w+ = (\w+)\.\w+", part) for part in start.condition_parts)
     is_linked = any(part and part[1] != part[2] for part in parts) and len(start.streams) == 2
     kinds = placements_for(len(start.streams), equality=is_hashed or is_linked)
-    return tuple(n for n, kind in kinds.items() if kind.routing_key_source in ("tuple", "join"))
+    joins = {n: kind for n, kind in kinds.items() if kind.routing_key_source in ("tuple", "join")}
+    return {name: kind.label for name, kind in joins.items()}
 
 
 def estimate_value_shares(events: Sequence[Any], placement: Placement) -> list[float]:
@@ -152,7 +154,7 @@ def simulate_alternative(
     modelled = [e for e in run if isinstance(e, BatchCommitted)][: len(counts)]
     first = since + 1 - is_held
     return BaselineCurve(
-        f"{name}({placement.hosts})",
+        f"{placement.label.partition(' (')[0]}, {format_count(placement.hosts, 'host')}",
         tuple(first + k for k in range(len(modelled))),
         tuple(max(h.stored_tuples for h in e.host_metrics) for e in modelled),
     )

@@ -104,7 +104,7 @@ class CockpitPage(TypedDict):
     - ``seconds_left``: the time left, in words.
     - ``seconds_since_commit``: seconds since the last commit; None if the run has ended or this is
       unknown.
-    - ``what_if_placements``: placements for a what-if; empty if no kernel can answer.
+    - ``what_if_placements``: labels of placements for a what-if; empty if no kernel can answer.
     - ``what_if_message``: the result of the last what-if, in a sentence.
     - ``touches``: changes that the active run takes from this page.
     """
@@ -151,7 +151,7 @@ class FrameCollector:
         self._commits: deque[BatchCommitted] = deque(maxlen=BATCHES + 1)
         self.baselines: list[Series] = []
         self._tops: dict[str, float] = {}
-        self.offers: list[str] = []
+        self.offers: dict[str, str] = {}
         self.what_if_message = ""
         self.touches: list[Touch] = []
         self._waiting: list[Any] = []
@@ -273,7 +273,7 @@ class FrameCollector:
             "hosts": self.host_rows(since),
             "annotations": list(self.deciding.flags),
             "symptoms": self._list_symptoms(),
-            "what_if_placements": self.offers,
+            "what_if_placements": [*self.offers.values()],
             "what_if_message": self.what_if_message,
             "touches": self.touches,
         }

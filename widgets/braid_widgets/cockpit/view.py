@@ -59,7 +59,7 @@ class Cockpit(anywidget.AnyWidget):
         source: Iterable[Any] | str | Path = (),
         interval: float = INTERVAL,
         imagine: Imagine | None = None,
-        offers: Callable[[RunStarted], Iterable[str]] = lambda start: (),
+        offers: Callable[[RunStarted], dict[str, str]] = lambda start: {},
         is_followed: bool = False,
     ) -> None:
         """``is_followed``: whether the run was started here; else it is a recording."""
@@ -94,7 +94,7 @@ class Cockpit(anywidget.AnyWidget):
         """Add the placements that a what-if can simulate to the page of the run."""
         start = self._track.scene.start
         if start is not None and self._imagine is not None and not self._track.offers:
-            self._track.offers = [*self._offers(start)]
+            self._track.offers = self._offers(start)
 
     def follow(self, run: ObservableRun, ended: Ended = lambda error: None) -> RunFollower:
         """Follow a live run from its start.
@@ -254,8 +254,10 @@ class Cockpit(anywidget.AnyWidget):
 
     def _answer_what_if(self, imagined: dict[str, Any]) -> None:
         try:
+            names = {label: name for name, label in self._track.offers.items()}
+            label = str(imagined["placement"])
             self.draw_alternative(
-                str(imagined["placement"]), int(imagined["hosts"]), int(imagined["since"])
+                names.get(label, label), int(imagined["hosts"]), int(imagined["since"])
             )
         except (ValueError, KeyError, TypeError) as error:
             text = summarize_error(error)
