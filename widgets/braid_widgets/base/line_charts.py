@@ -38,6 +38,13 @@ def bar_chart(data: pd.DataFrame, title: str, unit: str, **look: Any) -> Chart:
     return _draw_panels(px.bar, data, title, unit, **{"barmode": "group", **look})
 
 
+def panel_bar_chart(data: pd.DataFrame, title: str, x: str, **look: Any) -> Chart:
+    """Return a bar chart with a panel for each value of the column "panel", which has its unit."""
+    labels = {x: "", "panel": ""}
+    panels = dict(facet_col="panel", labels=labels, has_own_scales=True)
+    return bar_chart(data, title, "", x=x, **panels, **look)
+
+
 def _draw_panels(
     draw: Callable[..., go.Figure],
     data: pd.DataFrame,

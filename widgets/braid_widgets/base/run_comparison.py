@@ -82,17 +82,13 @@ def comparison_chart(runs: Mapping[str, Iterable[Any]]) -> Chart:
     middle, low, high = (data.set_index("run")[name] for name in SPREAD)
     spread = pd.DataFrame({"bar": SPREAD[0], "above": high - middle, "below": middle - low})
     kinds = " and ".join(sorted(set(data["clock"]) - {""}))
-    chart = line_charts.bar_chart(
+    chart = line_charts.panel_bar_chart(
         bars.merge(spread.reset_index(), "left", ["run", "bar"]),
         f"Runs compared ({kinds})",
-        "",
-        x="run",
+        "run",
         y="value",
         color="bar",
-        facet_col="panel",
-        labels=dict(run="", panel=""),
         error_y="above",
         error_y_minus="below",
-        has_own_scales=True,
     )
     return replace(chart, data=data)

@@ -16,7 +16,7 @@ from braid_lab.slices import cost as costs
 from braid_lab.slices.cost import SharedLoad, StrategyCost
 
 from braid_widgets.base.charts import Chart
-from braid_widgets.base.line_charts import bar_chart
+from braid_widgets.base.line_charts import panel_bar_chart
 from braid_widgets.slices import merge_graph
 
 
@@ -62,17 +62,13 @@ def strategy_chart(costs: Mapping[str, StrategyCost]) -> Chart:
     data = pd.DataFrame(rows, columns=["strategy", "what", "modelled"])
     drawn = data[data.groupby("what")["modelled"].transform("any")]
     is_state = drawn["what"] == "state"
-    chart = bar_chart(
+    chart = panel_bar_chart(
         drawn.assign(panel=is_state.map({True: "state (tuples)", False: "comparisons per second"})),
         "The same queries, run in different ways (modelled)",
-        "",
-        x="strategy",
+        "strategy",
         y="modelled",
         color="what",
-        facet_col="panel",
-        labels=dict(strategy="", panel=""),
         barmode="stack",
-        has_own_scales=True,
     )
     return replace(chart, data=data)
 
