@@ -146,8 +146,8 @@ def stall_task(one: Run) -> None:
         setattr(engine, name, partial(stall_stage, getattr(engine, name)))
 
 
-def main(told: str, master: str = "") -> None:
-    runs = msgspec.json.decode(told, type=list[Run])
+def main(reported: str, master: str = "") -> None:
+    runs = msgspec.json.decode(reported, type=list[Run])
     hold_commits(runs)
     alike = {"spark_executor_extraJavaOptions": os.environ.get("SPARK_DAEMON_JAVA_OPTS", "")}
     if master:

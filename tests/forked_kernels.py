@@ -31,8 +31,8 @@ def stand_for(asked: str, *arguments: str) -> None:
     """Request a kernel with this process's environment, folder and streams, and end with it."""
     with open_socket() as kernel:
         kernel.connect(asked)
-        told = json.dumps([dict(os.environ), os.getcwd(), arguments]).encode()
-        socket.send_fds(kernel, [told], [0, 1, 2])
+        reported = json.dumps([dict(os.environ), os.getcwd(), arguments]).encode()
+        socket.send_fds(kernel, [reported], [0, 1, 2])
         process = int(kernel.recv(32))
         signal.signal(signal.SIGINT, lambda *_: os.kill(process, signal.SIGINT))
         kernel.recv(1)
@@ -84,11 +84,11 @@ def become_kernel(asked: socket.socket) -> None:
 
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()
-    told, files, *_ = socket.recv_fds(asked, 1 << 20, 3)
+    reported, files, *_ = socket.recv_fds(asked, 1 << 20, 3)
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)
-    environment, folder, arguments = json.loads(told)
+    environment, folder, arguments = json.loads(reported)
     os.environ.clear()
     os.environ.update(environment)
     os.environ.pop("JPY_PARENT_PID", None)  # that process is not the parent
@@ -115,8 +115,8 @@ def fork_kernels(folder: Path) -> Iterator[Popen[bytes]]:
     (spec := folder / "kernels" / "python3").mkdir(parents=True)
     command = [sys.executable, "-IS", __file__, str(folder / "asked"), "-f", "{connection_file}"]
     secret = {"supported_encryption": ["curve"]}
-    told = dict(argv=command, display_name="Python 3", language="python", metadata=secret)
-    (spec / "kernel.json").write_text(json.dumps(told))
+    reported = dict(argv=command, display_name="Python 3", language="python", metadata=secret)
+    (spec / "kernel.json").write_text(json.dumps(reported))
     with open_socket() as listening:
         listening.bind(str(folder / "asked"))
         listening.listen()

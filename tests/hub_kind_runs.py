@@ -139,7 +139,7 @@ def answer_query(
     """
     run, times = _run_model(query, data, lateness)
     end = BATCHES if query.end is None else query.end
-    told = Answered([], [], run.progress.late)
+    reported = Answered([], [], run.progress.late)
 
     def is_known(stream: int, id: int) -> bool:
         limit, time = since[SIDES[stream]], times[stream, id]
@@ -152,7 +152,7 @@ def answer_query(
     for batch, ids in run.outcome.pairs if query.how not in ("semi", "anti") else []:
         if is_served(query.first, batch):
             known = all(is_known(s, id) for s, id in enumerate(ids))
-            told.rows.append((batch, ids)) if known else told.optional.append(ids)
+            reported.rows.append((batch, ids)) if known else reported.optional.append(ids)
     for a in run.outcome.answers:
         # A match is written in the batch after it was made.
         first = query.first + (1 if query.how == "semi" and query.first else 0)
@@ -160,10 +160,10 @@ def answer_query(
             ids = tuple(a.id if s == a.stream else None for s in (0, 1))
             ids = ids[:1] if query.how in ("semi", "anti") else ids
             if query.first and (a.stream, a.id) in run.progress.late:
-                told.optional.append(ids)
+                reported.optional.append(ids)
             elif is_known(a.stream, a.id):
-                told.rows.append((a.batch, ids))
-    return told
+                reported.rows.append((a.batch, ids))
+    return reported
 
 
 def _run_model(
@@ -289,9 +289,9 @@ class KindScenario:
     def _compare(
         self, name: str, query: KindQuery, served: RegisteredQuery, found: Bag
     ) -> Iterator[str]:
-        told = answer_query(query, self.data, self.lateness, served.complete_since)
-        expected = told.count_comparable(query, Counter(ids for _, ids in told.rows))
-        found = told.count_comparable(query, found)
+        reported = answer_query(query, self.data, self.lateness, served.complete_since)
+        expected = reported.count_comparable(query, Counter(ids for _, ids in reported.rows))
+        found = reported.count_comparable(query, found)
         if lost := expected - found:
             yield f"{name} {query.sql}: lost {[*lost.elements()][:3]} of {expected.total()}"
         if extra := found - expected:

@@ -189,10 +189,10 @@ def paused_after_two(start: Callable[[], JoinRun]) -> JoinRun:
 
 def committed_ids(run: JoinRun) -> Ids:
     """Return the committed results of a run by id, read by Arrow without a Spark job."""
-    told = Ids()
+    reported = Ids()
     for file in run.store.results.result_files():
-        told.update(result_ids(pq.read_table(file, page_checksum_verification=True)))
-    return told
+        reported.update(result_ids(pq.read_table(file, page_checksum_verification=True)))
+    return reported
 
 
 def result_weights(run: JoinRun) -> dict[tuple[int, int], float]:

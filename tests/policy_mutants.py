@@ -299,12 +299,12 @@ class MutantLoop:
                 began = time.process_time()
                 if not fails_when_run(item):
                     took[item.nodeid] = time.process_time() - began
-            with os.fdopen(writes, "w") as told:
-                json.dump(took, told)
+            with os.fdopen(writes, "w") as reported:
+                json.dump(took, reported)
             os._exit(0)
         os.close(writes)
-        with os.fdopen(reads) as told:
-            took: dict[str, float] = json.load(told)
+        with os.fdopen(reads) as reported:
+            took: dict[str, float] = json.load(reported)
         os.waitpid(child, 0)
         return took
 

@@ -108,8 +108,8 @@ def test_it_opens_on_a_recorded_run_and_launch_replaces_it_by_a_live_one(
     expect(fallback).not_to_be_visible()
     recording = notebook.cell(PLAIN).locator(".braid-fallback .braid-cockpit")
     batches = re.compile(r"batch (\d+) of \1$")
-    told = recording.locator(".braid-where").first
-    expect(told).to_have_text(batches, timeout=60_000)
+    reported = recording.locator(".braid-where").first
+    expect(reported).to_have_text(batches, timeout=60_000)
     expect(recording).not_to_be_visible()
     page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
     expect(page.locator(".jp-mod-dirty")).to_have_count(0, timeout=60_000)
@@ -120,11 +120,11 @@ def test_it_opens_on_a_recorded_run_and_launch_replaces_it_by_a_live_one(
     expect(page.locator(".braid-fallback .braid-where").first).to_contain_text("batch 8 of 8")
     recording.scroll_into_view_if_needed(timeout=60_000)
     expect(recording).to_be_visible()
-    expect(told).to_have_text(batches)
+    expect(reported).to_have_text(batches)
     notebook.ready()  # cells are drawn anew when it is
     # By a key: of a mouse that is pressed while cells above still grow, no click comes.
     recording.locator(".braid-controls button", has_text="◀").first.press("Enter")
-    expect(told).not_to_have_text(batches)
+    expect(reported).not_to_have_text(batches)
     expect(page.get_by_text("model not found").filter(visible=True)).to_have_count(0)
     assert [text for text in notebook.errors if "model not found" not in text] == []
 

@@ -59,9 +59,9 @@ def wrong_answers(
         except Exception as error:
             return wrong | {taken[0]: f"the hub failed: {type(error).__name__}: {error}"}
         for place in taken:
-            told = _judged(hub, f"q{place}", cases[place])
-            counts["wrong" if told else "equal"] += 1
-            wrong |= {place: told} if told else {}
+            reported = _judged(hub, f"q{place}", cases[place])
+            counts["wrong" if reported else "equal"] += 1
+            wrong |= {place: reported} if reported else {}
     return wrong
 
 

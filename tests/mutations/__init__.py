@@ -130,14 +130,14 @@ def is_same_outcome(a: Any, b: Any) -> bool:
 
 
 def run_in_process(
-    told: Callable[[Any], T],
+    reported: Callable[[Any], T],
     tables: Mapping[str, Any],
     on: str,
     placement: Any,
     windows: Mapping[str, str] | None = None,
     **more: Any,
 ) -> T:
-    """Return what ``told`` computes from a run in this process, without Spark.
+    """Return what ``reported`` computes from a run in this process, without Spark.
 
     Tables have a column "batch", and event times "ts" if there are windows. Without a placement the
     run has one host.
@@ -151,7 +151,7 @@ def run_in_process(
     with TemporaryDirectory() as folder:
         run = join.start(f"{folder}/run", batches="batch")
         run.awaitTermination()
-        return told(run)
+        return reported(run)
 
 
 @contextmanager

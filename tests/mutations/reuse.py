@@ -33,8 +33,8 @@ def deployed(batches: int = 5) -> Tries:
         times = airport_day.deployment_times(
             {how: airport_day.repeat_queries(day) for how, day in days.items()}
         )
-        told = seshadri.CLAIMS.test_claims(deployments=times)
-    return [lambda: told]
+        judged_claims = seshadri.CLAIMS.test_claims(deployments=times)
+    return [lambda: judged_claims]
 
 
 def planned() -> Tries:
@@ -73,8 +73,8 @@ def surfaced() -> Tries:
     with patch("braid_lab.reuse.experiments.make_scenario", repeated):
         found = few()
     with patch("braid_lab.reuse.claims.MANY", 80):
-        told = seshadri.CLAIMS.test_claims(surface=found)
-    return [lambda: told]
+        judged_claims = seshadri.CLAIMS.test_claims(surface=found)
+    return [lambda: judged_claims]
 
 
 def waited() -> Tries:

@@ -110,8 +110,13 @@ def on_a_chain() -> Tries:
     from unit.test_bitmaps import make_queries
 
     def found() -> pd.DataFrame:
-        told, _ = answered(make_queries((6, 6), (20, 20), where=((None, None), ("v < 3", None))), 1)
-        rows = [(told.actual[n].total(), told.actual[n] == told.expected[n]) for n in told.expected]
+        reported, _ = answered(
+            make_queries((6, 6), (20, 20), where=((None, None), ("v < 3", None))), 1
+        )
+        rows = [
+            (reported.actual[n].total(), reported.actual[n] == reported.expected[n])
+            for n in reported.expected
+        ]
         table = pd.DataFrame(rows, columns=["results", "the same"])
         names = ("chain", "days", "month", "batches", "queries", "windows", "selecting")
         changes = ("added", "removed", "changes")

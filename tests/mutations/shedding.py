@@ -104,7 +104,7 @@ def valued() -> Tries:
 
     def gain(values: Any, frequencies: Any, *rest: Any) -> float:
         tuples, worth = OFTEN_TUPLES, (list(values), list(frequencies))
-        told, untold = (
+        reported, untold = (
             sum(
                 b.utility
                 for b in policy_runs.PolicyRun(
@@ -113,13 +113,13 @@ def valued() -> Tries:
             )
             for typed in (True, False)
         )
-        return told / untold - 1
+        return reported / untold - 1
 
     with patch("braid_lab.shedding.utility_figures._compute_utility_gain", gain):
         utility = utility_figures.utility_runs(kappas=(0.6,))
         types = utility_figures.type_runs((2, 3, 5, 10, 40), (10.0,), kappas=(0.6,))
-    told = gedik.CLAIMS.test_claims(utility=utility, types=types)
-    return [lambda: told]
+    reported = gedik.CLAIMS.test_claims(utility=utility, types=types)
+    return [lambda: reported]
 
 
 def followed() -> Tries:
@@ -212,9 +212,9 @@ def results(method: Method | None) -> dict[str, float]:
     def ran(run: Any) -> dict[str, float]:
         if shed is None:
             return {"found": run.results().num_rows}
-        told = run.estimate_results().iloc[-1]
+        estimates = run.estimate_results().iloc[-1]
         shown = {"found": "results", "estimated": "estimated_results", "error": "error_95"}
-        return {name: float(told[column]) for name, column in shown.items()}
+        return {name: float(estimates[column]) for name, column in shown.items()}
 
     return cached_run(
         (method or "full", SETS),

@@ -23,7 +23,7 @@ from braid.papers.theta.mapping import MappingDecision, powers_of_two
 from braid.papers.theta.migration import MigrationStart
 from braid_lab.common.claims import Claim
 from braid_lab.common.recorded_settings import record_values
-from braid_lab.theta import claims as told
+from braid_lab.theta import claims as claims_of_theta
 from braid_lab.theta import compared_operators as theta_experiments
 from braid_lab.theta import dynamics as dynamics
 from braid_lab.theta import figure_tables as tables
@@ -45,7 +45,7 @@ COUNTED = [
 """The columns of a contest."""
 
 
-def run_claim(claim: Callable[..., Claim], f: told.ThetaFigures) -> Claim:
+def run_claim(claim: Callable[..., Claim], f: claims_of_theta.ThetaFigures) -> Claim:
     """Test a claim with the tables that it takes, made now if no claim has read them yet."""
     return claim(*(getattr(f, name) for name in signature(claim).parameters))
 
@@ -53,10 +53,10 @@ def run_claim(claim: Callable[..., Claim], f: told.ThetaFigures) -> Claim:
 def outgrown() -> Tries:
     """Return streams in which one outgrows the other."""
     return [
-        lambda: told.CLAIMS.test_claims(
+        lambda: claims_of_theta.CLAIMS.test_claims(
             **dynamics.simulated_figures(dynamics.simulate_worst_case())
         ),
-        lambda: told.never_exceeded_claim(tables.ratio_runs((8,), 16, 8, fine=0.01)),
+        lambda: claims_of_theta.never_exceeded_claim(tables.ratio_runs((8,), 16, 8, fine=0.01)),
     ]
 
 
@@ -121,20 +121,20 @@ def clustered() -> Tries:
         return record_values(pd.concat(frames), **ran)
 
     f = lazy_figures(
-        told.ThetaFigures,
+        claims_of_theta.ThetaFigures,
         times=times,
         runs=runs,
         mapping_runs=lambda: figures.mapping_curves_for(of, 16, 10, 1.0),
         fluctuation_runs=lambda: figures.fluctuation_progress((8,), 16, growth=8),
     )
     made = (
-        told.square_check,
-        told.linear_check,
-        told.latency_check,
-        told.mappings_check,
-        told.mapping_times_check,
-        told.amortised_check,
-        told.progress_claim,
+        claims_of_theta.square_check,
+        claims_of_theta.linear_check,
+        claims_of_theta.latency_check,
+        claims_of_theta.mappings_check,
+        claims_of_theta.mapping_times_check,
+        claims_of_theta.amortised_check,
+        claims_of_theta.progress_claim,
     )
     return [partial(run_claim, claim, f) for claim in made]
 
@@ -145,7 +145,7 @@ def grown() -> Tries:
     """
     sizes = (16, 32, 64)
     f = lazy_figures(
-        told.ThetaFigures,
+        claims_of_theta.ThetaFigures,
         scaling_runs=lambda: figures.weak_scaling(sizes, 6, 0.02, JOINER),
         disk=lambda: tables.vary_disk(sizes, 6, 0.02),
     )
@@ -157,31 +157,33 @@ def performed() -> Tries:
     """Return Fig. 5a, 5b, 5d and 5e on 64 machines, without SHJ."""
     grids = ("StaticMid", "Dynamic", "StaticOpt")
     f = lazy_figures(
-        told.ThetaFigures,
+        claims_of_theta.ThetaFigures,
         runs=lambda: figures.progress_runs(QUERIES, "Z4", 64, 0.02, 1, 16, grids),
         result_ranges=lambda: tables.vary_result_seconds(0.02, 16, result_us=(0.3, 1.0)),
     )
     made = (
-        told.growth_check,
-        told.load_claim,
-        told.oracle_check,
-        told.throughput_check,
-        told.result_bound_check,
+        claims_of_theta.growth_check,
+        claims_of_theta.load_claim,
+        claims_of_theta.oracle_check,
+        claims_of_theta.throughput_check,
+        claims_of_theta.result_bound_check,
     )
     return [partial(run_claim, claim, f) for claim in made]
 
 
 def tabled() -> Tries:
     """Return the ends of Table 2."""
-    f = lazy_figures(told.ThetaFigures, times=lambda: figures.table_2(0.02, 1, ("Z0", "Z4"), 6))
-    made = (by_hash.skewed_hash_check, told.square_check, told.overflow_check)
+    f = lazy_figures(
+        claims_of_theta.ThetaFigures, times=lambda: figures.table_2(0.02, 1, ("Z0", "Z4"), 6)
+    )
+    made = (by_hash.skewed_hash_check, claims_of_theta.square_check, claims_of_theta.overflow_check)
     return [partial(run_claim, claim, f) for claim in made]
 
 
 def hashed() -> Tries:
     """Return Table 2 and Fig. 5a to 5e of EQ5, with all values of its key and with few."""
     f = lazy_figures(
-        told.ThetaFigures,
+        claims_of_theta.ThetaFigures,
         times=lambda: figures.table_2(0.02, 1, ("Z0", "Z4"), 6),
         runs=lambda: figures.progress_runs(("EQ5",), "Z4", 64, 0.02, 1, 6),
         hash_ranges=lambda: tables.vary_key_values(0.02, 6, (25, 50)),
@@ -216,7 +218,7 @@ def rivals() -> Tries:
         more = {"tuples in": lines.sum(), "scale": 1.0}
         return table.assign(hosts=16, batches=12, epsilon=1.0, **more)
 
-    return [lambda: told.CLAIMS.test_claims(contest=contest(), skews=[1.0], batches=12)]
+    return [lambda: claims_of_theta.CLAIMS.test_claims(contest=contest(), skews=[1.0], batches=12)]
 
 
 def joined() -> Tries:

@@ -81,8 +81,8 @@ def test_the_adaptive_theta_join(tmp_path: Path, capfd: pytest.CaptureFixture[st
         "the output is complete",
     ):
         assert checked_by in html
-    told = capfd.readouterr()
-    assert "batch 6 of 6 (100%)" in told.err and f"wrote {page}" in told.out
+    output = capfd.readouterr()
+    assert "batch 6 of 6 (100%)" in output.err and f"wrote {page}" in output.out
 
 
 DIFFUSION = ["seconds=6", "points=2", "measured_seconds=2", "window=3", "hosts=4"]

@@ -80,8 +80,8 @@ def test_it_is_the_wheel_that_is_imported(bare: Bare) -> None:
         "from importlib.metadata import version; import braid, braid_widgets as w; "
         "print(version('braid-joins'), braid.__version__, braid.__file__, w.__file__)"
     )
-    told, known, *places = bare("python", "-c", asked).split()
-    assert told == known
+    reported, known, *places = bare("python", "-c", asked).split()
+    assert reported == known
     assert all(Path(place).is_relative_to(bare.venv) for place in places) and len(places) == 2
 
 

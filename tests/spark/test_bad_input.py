@@ -268,14 +268,14 @@ def test_the_life_of_a_run(streams: dict[str, DataFrame], tmp_path: Path) -> Non
         "tuples": 40,
         "seconds_left": 0,
     }
-    told = run.events()
-    assert [type(e) for e in told if not isinstance(e, MappingChanged)] == [
+    chosen_events = run.events()
+    assert [type(e) for e in chosen_events if not isinstance(e, MappingChanged)] == [
         run_events.RunStarted,
         *[run_events.BatchPlanned, run_events.BatchCommitted] * 4,
         run_events.RunEnded,
     ]
-    assert event_jsonl.read_events(path / "events.jsonl") == told
-    assert run.events(since=len(told) - 1) == [run_events.RunEnded(3, "completed")]
+    assert event_jsonl.read_events(path / "events.jsonl") == chosen_events
+    assert run.events(since=len(chosen_events) - 1) == [run_events.RunEnded(3, "completed")]
     metrics = run.metrics()
     assert (len(metrics), metrics["results"].sum()) == (16, 80)
     assert metrics["received_tuples"].sum() == 80  # a 2 x 2 grid sends each tuple to two hosts

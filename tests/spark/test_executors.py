@@ -185,9 +185,9 @@ def test_the_way_of_a_batch_changes_nothing(
         run = ran(join, tmp_path / name, way(name), monkeypatch)
         assert describe_difference(committed_ids(run), want) == ""
         check_all_counts(run, streams.values())
-        told = seen(run)
-        first = first or told
-        assert told == first
+        reported = seen(run)
+        first = first or reported
+        assert reported == first
         spread = any(isinstance(e, SpreadChanged) for e in run.events())
         assert spread == isinstance(placement, HotKeys)
         spent, phases = run.metrics(by="batch"), [PHASE_COLUMNS[p] for p in PHASES]
@@ -266,14 +266,16 @@ def test_small_batches_stay_in_this_process_and_say_why(
     run.awaitTermination()
     assert describe_difference(committed_ids(run), compute_expected(streams, on)) == ""
     assert ways(run) == ["process"] * 3
-    told = [e for e in run.events() if isinstance(e, BatchCommitted)]
-    assert all("s in this process" in e.executor_reason and e.announced_bytes > 0 for e in told)
+    chosen_events = [e for e in run.events() if isinstance(e, BatchCommitted)]
+    assert all(
+        "s in this process" in e.executor_reason and e.announced_bytes > 0 for e in chosen_events
+    )
     assert [*run.metrics(by="batch")["executor"]] == ["process"] * 3
 
 
-@pytest.mark.parametrize("told", [True, False], ids=["announced", "not announced"])
+@pytest.mark.parametrize("is_announced", [True, False], ids=["announced", "not announced"])
 def test_what_is_too_large_for_the_driver_goes_to_spark(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: bool
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_announced: bool
 ) -> None:
     """If the source does not announce its size, collecting stops at the limit."""
     streams, on = (
@@ -288,7 +290,7 @@ def test_what_is_too_large_for_the_driver_goes_to_spark(
         check=True,
         driver_memory="60 kB",
     )
-    if not told:
+    if not is_announced:
         monkeypatch.setattr("braid.execution.spark_to_arrow.announced_bytes", lambda frame: 0)
     run = join.start(tmp_path / "run", batches="batch")
     run.awaitTermination()
@@ -296,7 +298,7 @@ def test_what_is_too_large_for_the_driver_goes_to_spark(
     assert ways(run) == ["spark"] * 3
     last = [e for e in run.events() if isinstance(e, BatchCommitted)][-1]
     assert "the driver may hold 60 kB" in last.executor_reason
-    assert (last.announced_bytes > 0) == told
+    assert (last.announced_bytes > 0) == is_announced
 
 
 @pytest.fixture

@@ -22,8 +22,8 @@ ENDS = [0, 1, -1, 7, -(2**31), 2**31, -(2**63), 2**63 - 1, 6_148_914_691_236_517
 def test_the_hash_is_that_of_spark(spark: SparkSession, seed: int) -> None:
     numbers = np.array([*ENDS, *np.random.default_rng(seed).integers(-(2**63), 2**63 - 1, 500)])
     rows = spark.createDataFrame([(n,) for n in numbers.tolist()], "n long")
-    told = rows.select(F.xxhash64(F.lit(seed), "n").alias("h")).toArrow()["h"].to_pylist()
-    assert xxhash64(seed, numbers).tolist() == told
+    reported = rows.select(F.xxhash64(F.lit(seed), "n").alias("h")).toArrow()["h"].to_pylist()
+    assert xxhash64(seed, numbers).tolist() == reported
 
 
 ROWS = [(n, k, s) for n, k in enumerate([3, None, -5, 0, 3, None]) for s in (-1, None, 90_000_000)]

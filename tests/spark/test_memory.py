@@ -62,16 +62,19 @@ def commits(run: JoinRun) -> list[BatchCommitted]:
     return [e for e in run.events() if isinstance(e, BatchCommitted)]
 
 
-@pytest.mark.parametrize("told", [True, False], ids=["announced", "not announced"])
+@pytest.mark.parametrize("is_announced", [True, False], ids=["announced", "not announced"])
 def test_ten_times_what_the_driver_may_hold_goes_to_spark(
-    streams: dict[str, DataFrame], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: bool
+    streams: dict[str, DataFrame],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_announced: bool,
 ) -> None:
     """The driver grows by less than its limit, whether the size was announced or collecting
     stopped.
     """
     bound = ROWS * TUPLE * COPIES // 10  # a batch has half of both streams
     join = StreamJoin(streams, "a.id = b.id", HashPartition(4), partitions=2, driver_memory=bound)
-    if not told:
+    if not is_announced:
         monkeypatch.setattr("braid.execution.spark_to_arrow.announced_bytes", lambda frame: 0)
     run, growth = grown(join, tmp_path / "run")
     assert run.results().count() == ROWS // 1000

@@ -84,8 +84,8 @@ def test_workers_are_forked_from_what_has_imported_braid(
     def parent(_: int) -> str:
         return Path(f"/proc/{os.getppid()}/cmdline").read_text()
 
-    told = spark.sparkContext.parallelize([0], 1).map(parent).collect()
-    assert ["braid.execution.spark_daemon" in command for command in told] == [
+    reported = spark.sparkContext.parallelize([0], 1).map(parent).collect()
+    assert ["braid.execution.spark_daemon" in command for command in reported] == [
         sys.platform == "linux"
     ]
     assert _fork_settings("spark://somewhere:7077") == _fork_settings("yarn") == {}, (
@@ -111,5 +111,5 @@ def test_a_spark_without_what_is_changed_stays_as_it_is(
     monkeypatch.setattr(spark_session, "_SOURCES", "nothing")
     with caplog.at_level("INFO", "braid"):
         spark_session._install_shortcuts(spark)
-    (told,) = caplog.messages
-    assert "without _drop_setting_sources" in told and "NoSuchFieldException" in told
+    (reported,) = caplog.messages
+    assert "without _drop_setting_sources" in reported and "NoSuchFieldException" in reported

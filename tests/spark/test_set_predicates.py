@@ -165,8 +165,8 @@ def test_without_ansi_the_size_of_null_is_what_spark_says(
             assert isinstance(index, CommonElements) == (kind == "index"), on
     finally:
         spark.conf.set("spark.sql.ansi.enabled", ansi)
-    told = [line.split(" | ", 1)[1] for line in NULLS]
-    assert sum(truth[on] != with_ansi[on] for on in told) >= 4
+    reported = [line.split(" | ", 1)[1] for line in NULLS]
+    assert sum(truth[on] != with_ansi[on] for on in reported) >= 4
 
 
 @pytest.mark.parametrize(

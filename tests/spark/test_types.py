@@ -123,12 +123,15 @@ def test_types_of_columns_are_those_that_spark_tells(spark: SparkSession) -> Non
     analyser = SparkAnalyzer({"a": frame})
     for field in frame.schema:
         name = f"`{field.name.replace('`', '``')}`"
-        told = frame.select(F.expr(name).alias("it")).schema
+        reported = frame.select(F.expr(name).alias("it")).schema
         assert name in analyser.columns["a"]
         assert str(analyser.infer_type("a", f"({name})")) == str(
-            SqlType.parse(told[0].dataType.simpleString())
+            SqlType.parse(reported[0].dataType.simpleString())
         )
-        assert analyser.infer_arrow_type("a", name) == to_arrow_schema(told, timezone="UTC")[0].type
+        assert (
+            analyser.infer_arrow_type("a", name)
+            == to_arrow_schema(reported, timezone="UTC")[0].type
+        )
     assert str(analyser.infer_type("a", "`id` + `float`")) == "double"
 
 
@@ -241,9 +244,9 @@ def test_nan_and_null_keys_in_a_run(spark: SparkSession, tmp_path: Path) -> None
 
 def test_times_without_a_zone_are_told_apart_in_every_zone(spark: SparkSession) -> None:
     """Clocks in Berlin never show a time between 2 and 3 on that day."""
-    told = "ntz: timestamp_ntz"
+    reported = "ntz: timestamp_ntz"
     rows = [(EPOCH.replace(day=31, hour=h, minute=30, tzinfo=None),) for h in (2, 3)]
-    streams = {alias: spark.createDataFrame(rows, told) for alias in "ab"}
+    streams = {alias: spark.createDataFrame(rows, reported) for alias in "ab"}
     spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
     try:
         ((key,), _) = (

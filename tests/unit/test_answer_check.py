@@ -130,8 +130,8 @@ def test_a_kernel_that_errs_is_found(
     assert (report.missing > 0, report.wrong > 0) == (change == "lost", change == "doubled")
     assert (report.results, report.late) == (results - report.missing + report.wrong, 0)
     assert main(["check", str(tmp_path / "run"), "--answers"]) == 1
-    told = capsys.readouterr().out
-    assert "all whole" in told and f"{report.missing:,} missing, {report.wrong:,} wrong" in told
+    output = capsys.readouterr().out
+    assert "all whole" in output and f"{report.missing:,} missing, {report.wrong:,} wrong" in output
 
 
 TINY: dict[str, pa.Array] = {

@@ -302,8 +302,8 @@ def test_tuples_that_wait_are_counted(tmp_path: Path) -> None:
     a, b = in_batches(table(at(10, 30, 50)), 0, 1, 1), in_batches(table(at(9, 20, 40)), 0, 1, 2)
     take_partners(tmp_path / "run", a, b, match="latest")
     events = load_run(tmp_path / "run").events
-    told = [(e.answered, e.waiting) for e in events if isinstance(e, TuplesAnswered)]
-    assert told == [((0, 0), (1, 0)), ((0, 0), (3, 0)), ((1, 0), (2, 0)), ((2, 0), (0, 0))]
+    chosen_events = [(e.answered, e.waiting) for e in events if isinstance(e, TuplesAnswered)]
+    assert chosen_events == [((0, 0), (1, 0)), ((0, 0), (3, 0)), ((1, 0), (2, 0)), ((2, 0), (0, 0))]
 
 
 def test_partners_of_tuples_that_wait_are_held(tmp_path: Path) -> None:

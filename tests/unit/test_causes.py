@@ -40,7 +40,7 @@ JAVA = """An error occurred while calling o117.collectToPython.
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         (WORKER, "OSError: [Errno 28] No space left on device: '/runs/blocks/7.arrow'"),
         (STAGE, "ModuleNotFoundError: No module named 'braid'"),
@@ -51,8 +51,8 @@ JAVA = """An error occurred while calling o117.collectToPython.
         ("", "ValueError"),
     ],
 )
-def test_the_cause_is_one_line(text: str, told: str) -> None:
-    assert summarize_error(ValueError(text)) == told
+def test_the_cause_is_one_line(text: str, reported: str) -> None:
+    assert summarize_error(ValueError(text)) == reported
 
 
 def test_an_error_that_hides_its_cause_is_told_by_it() -> None:

@@ -41,27 +41,27 @@ WRONG = """if first.should_run():
 
 @dataclass
 class Asker:
-    """Runs cells as JupyterLab does; ``told`` has the output of each, by request id."""
+    """Runs cells as JupyterLab does; ``outputs`` has the output of each, by request id."""
 
     client: Any
-    told: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    outputs: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
     def run(self, code: str, asks: bool = True) -> str:
         """Run a cell, wait for the kernel and return the request's id."""
-        told = self.client.execute(code, allow_stdin=asks)
+        request = self.client.execute(code, allow_stdin=asks)
         while True:
             message = self.client.get_iopub_msg(timeout=SOON)
             kind, about = message["msg_type"], message["parent_header"].get("msg_id")
             if kind == "stream" and (text := message["content"]["text"].strip()):
-                self.told[about].append(text)
+                self.outputs[about].append(text)
             elif kind == "error":
-                self.told[about].append(message["content"]["ename"])
+                self.outputs[about].append(message["content"]["ename"])
             elif kind == "display_data" and "text/html" in message["content"]["data"]:
-                self.told[about].append(message["content"]["data"]["text/html"])
-            if (kind, about) == ("status", told) and message["content"][
+                self.outputs[about].append(message["content"]["data"]["text/html"])
+            if (kind, about) == ("status", request) and message["content"][
                 "execution_state"
             ] == "idle":
-                return str(told)
+                return str(request)
 
 
 @pytest.fixture(scope="module")
@@ -81,12 +81,12 @@ def asker(kernel: Any) -> Asker:
 
 def test_cells_wait_for_the_button_and_then_tell_what_they_did_where_they_stand(asker: Asker):
     one, two = asker.run(ONE), asker.run(TWO)
-    assert "one" not in asker.told[one] and "two half way" not in asker.told[two]
+    assert "one" not in asker.outputs[one] and "two half way" not in asker.outputs[two]
     asker.run("then.run_cells(); then.wait_for_cells()")
-    assert asker.told[one][-1] == "one" and asker.told[two][-1] == "two half way"
+    assert asker.outputs[one][-1] == "one" and asker.outputs[two][-1] == "two half way"
     again = asker.run("tell(then.state, first.state, then.button.disabled)")
-    assert asker.told[again] == ["done done True"]
-    assert asker.told[asker.run(ONE)] == ["half way", "one"], (
+    assert asker.outputs[again] == ["done done True"]
+    assert asker.outputs[asker.run(ONE)] == ["half way", "one"], (
         "by hand, once the chapter has been run"
     )
 
@@ -94,32 +94,32 @@ def test_cells_wait_for_the_button_and_then_tell_what_they_did_where_they_stand(
 def test_a_cell_that_waits_for_a_button_above_says_so(asker: Asker):
     asker.run(ONE)
     later = asker.run("if first.should_run():\n    print('three')")
-    assert "Waits for “Make one” above (a second)." in asker.told[later][0]
+    assert "Waits for “Make one” above (a second)." in asker.outputs[later][0]
     asker.run("first.run_cells(); first.wait_for_cells()")
-    assert asker.told[later][-1] == "three"
+    assert asker.outputs[later][-1] == "three"
 
 
 def test_where_nobody_can_press_a_button_cells_run_as_they_stand(asker: Asker):
-    assert asker.told[asker.run(ONE, asks=False)][-1] == "one"
-    assert asker.told[asker.run("import os; os.environ['BRAID_HEADLESS'] = '1'")] == []
-    assert asker.told[asker.run(TWO)] == ["two"]
+    assert asker.outputs[asker.run(ONE, asks=False)][-1] == "one"
+    assert asker.outputs[asker.run("import os; os.environ['BRAID_HEADLESS'] = '1'")] == []
+    assert asker.outputs[asker.run(TWO)] == ["two"]
     asker.run("del os.environ['BRAID_HEADLESS']")
 
 
 def test_a_cell_that_fails_says_why_where_it_stands_and_ends_its_chapter(asker: Asker):
     wrong, one, two = asker.run(WRONG), asker.run(ONE), asker.run(TWO)
     asker.run("then.run_cells(); then.wait_for_cells()")
-    assert asker.told[wrong][-1] == "ZeroDivisionError"
-    assert "one" not in asker.told[one] and len(asker.told[two]) == 1
-    told = asker.run("tell(first.state, '·', then.state, '·', then.status.value)")
-    assert asker.told[told] == ["failed · waiting · “Make one” did not come to its end"]
+    assert asker.outputs[wrong][-1] == "ZeroDivisionError"
+    assert "one" not in asker.outputs[one] and len(asker.outputs[two]) == 1
+    request = asker.run("tell(first.state, '·', then.state, '·', then.status.value)")
+    assert asker.outputs[request] == ["failed · waiting · “Make one” did not come to its end"]
 
 
 def test_stop_ends_a_chapter_when_something_is_told_next(asker: Asker):
     asker.run(ENDLESS)
     asker.run("first.run_cells(); first.stop_cells(); first.wait_for_cells(60)")
-    told = asker.run("tell(first.state, first.status.value)")
-    assert asker.told[told] == ["waiting stopped"]
+    request = asker.run("tell(first.state, first.status.value)")
+    assert asker.outputs[request] == ["waiting stopped"]
 
 
 def test_stop_ends_a_cell_that_only_models(asker: Asker):
@@ -132,8 +132,8 @@ def test_stop_ends_a_cell_that_only_models(asker: Asker):
     asker.run(
         "import time\nfirst.run_cells(); time.sleep(0.5); first.stop_cells(); first.wait_for_cells(60)"
     )
-    told = asker.run("tell(first.state, first.status.value)")
-    assert asker.told[told] == ["waiting stopped"]
+    request = asker.run("tell(first.state, first.status.value)")
+    assert asker.outputs[request] == ["waiting stopped"]
 
 
 def test_a_chapter_that_is_made_again_ends_the_one_before_and_begins_after_it(asker: Asker):
@@ -144,54 +144,54 @@ def test_a_chapter_that_is_made_again_ends_the_one_before_and_begins_after_it(as
     asker.run("first.run_cells(); at.wait(); old = first")
     asker.run(MADE)
     one = asker.run(ONE)
-    told = asker.run("first.run_cells(); print(says(first, 'after what was begun before'))")
-    assert asker.told[told] == ["True"]
-    told = asker.run("tell(old.status.value, first.status.value)")
-    assert asker.told[told] == ["stopping… after what was begun before"]
+    request = asker.run("first.run_cells(); print(says(first, 'after what was begun before'))")
+    assert asker.outputs[request] == ["True"]
+    request = asker.run("tell(old.status.value, first.status.value)")
+    assert asker.outputs[request] == ["stopping… after what was begun before"]
     asker.run("held.set(); first.wait_for_cells(60)")
-    told = asker.run("tell(old.state, old.status.value, first.state)")
-    assert asker.told[told] == ["waiting stopped done"] and asker.told[one][-1] == "one"
+    request = asker.run("tell(old.state, old.status.value, first.state)")
+    assert asker.outputs[request] == ["waiting stopped done"] and asker.outputs[one][-1] == "one"
 
 
 def test_stop_ends_a_chapter_with_what_it_runs_first_and_leaves_what_ran_before(asker: Asker):
     asker.run(ENDLESS)
     asker.run(TWO)
-    told = asker.run("then.run_cells(); print(says(first, 'still at it'))")
-    assert asker.told[told] == ["True"]
-    told = asker.run("then.stop_cells(); then.wait_for_cells(60); tell(first.state, then.state)")
-    assert asker.told[told] == ["waiting waiting"]
+    request = asker.run("then.run_cells(); print(says(first, 'still at it'))")
+    assert asker.outputs[request] == ["True"]
+    request = asker.run("then.stop_cells(); then.wait_for_cells(60); tell(first.state, then.state)")
+    assert asker.outputs[request] == ["waiting waiting"]
     asker.run("first.run_cells(); says(first, 'still at it'); then.run_cells()")
-    told = asker.run("print(says(then, 'after what was begun before')); then.stop_cells()")
-    assert asker.told[told] == ["True"]
-    told = asker.run("then.wait_for_cells(60); tell(then.state, then.status.value, first.state)")
-    assert asker.told[told] == ["waiting stopped running"]
+    request = asker.run("print(says(then, 'after what was begun before')); then.stop_cells()")
+    assert asker.outputs[request] == ["True"]
+    request = asker.run("then.wait_for_cells(60); tell(then.state, then.status.value, first.state)")
+    assert asker.outputs[request] == ["waiting stopped running"]
     asker.run("first.stop_cells(); first.wait_for_cells(60)")
     asker.run("then.run_cells(); says(first, 'still at it'); first.stop_cells()")
-    told = asker.run("then.wait_for_cells(60); tell(first.state, then.state)")
-    assert asker.told[told] == ["waiting waiting"]
-    told = asker.run("then.run_cells(); print(says(first, 'still at it')); then.stop_cells()")
-    assert asker.told[told] == ["True"], "one that was stopped runs when it is needed again"
+    request = asker.run("then.wait_for_cells(60); tell(first.state, then.state)")
+    assert asker.outputs[request] == ["waiting waiting"]
+    request = asker.run("then.run_cells(); print(says(first, 'still at it')); then.stop_cells()")
+    assert asker.outputs[request] == ["True"], "one that was stopped runs when it is needed again"
     asker.run("then.wait_for_cells(60)")
 
 
 def test_where_nobody_can_press_a_button_nothing_is_made_ready_for_it(asker: Asker):
     code = "from braid_widgets.base.interactivity import execute_request\nprint(execute_request() is None)"
-    assert asker.told[asker.run(code)] == ["False"]
-    assert asker.told[asker.run(code, asks=False)] == ["True"]
+    assert asker.outputs[asker.run(code)] == ["False"]
+    assert asker.outputs[asker.run(code, asks=False)] == ["True"]
     code = (
         f"import os; os.environ['BRAID_HEADLESS'] = '1'\n{code}\ndel os.environ['BRAID_HEADLESS']"
     )
-    assert asker.told[asker.run(code)] == ["True"]
+    assert asker.outputs[asker.run(code)] == ["True"]
 
 
 def test_a_notebook_drives_itself_where_a_program_runs_it_unless_it_is_told_not_to(asker: Asker):
     code = "from braid_widgets.base.interactivity import is_headless\nprint(is_headless())"
-    assert asker.told[asker.run(code)] == ["False"]
-    assert asker.told[asker.run(code, asks=False)] == ["True"]
+    assert asker.outputs[asker.run(code)] == ["False"]
+    assert asker.outputs[asker.run(code, asks=False)] == ["True"]
     threaded = (
         "from threading import Thread\n(t := Thread(target=lambda: print(is_headless()))).start()"
     )
-    assert asker.told[asker.run(f"{threaded}\nt.join()", asks=False)] == ["True"]
-    told = asker.run(f"import os; os.environ['BRAID_HEADLESS'] = '0'\n{code}", asks=False)
-    assert asker.told[told] == ["False"]
-    assert asker.told[asker.run("os.environ['BRAID_HEADLESS'] = ''", asks=False)] == []
+    assert asker.outputs[asker.run(f"{threaded}\nt.join()", asks=False)] == ["True"]
+    request = asker.run(f"import os; os.environ['BRAID_HEADLESS'] = '0'\n{code}", asks=False)
+    assert asker.outputs[request] == ["False"]
+    assert asker.outputs[asker.run("os.environ['BRAID_HEADLESS'] = ''", asks=False)] == []

@@ -152,7 +152,7 @@ def test_no_batch_over_the_bound_comes_here_and_the_choice_is_a_function(
 
 
 def test_batches_tell_what_they_took_unless_they_had_no_tuples_or_no_way() -> None:
-    told = replace(
+    reported = replace(
         make_commit(3, (1, 1), (1, 1)),
         received_bytes=(5, 6),
         executor="process",
@@ -160,19 +160,21 @@ def test_batches_tell_what_they_took_unless_they_had_no_tuples_or_no_way() -> No
         seconds_by_phase={"total": 2.0},
     )
     assert recent_timings(
-        [told, make_commit(4, (1, 1), (2, 2)), replace(told, received_bytes=(0, 0))]
-    ) == [BatchTiming("process", 11, 4, 2.0, 0.0, told.total_host_metrics.seconds, 0, "")]
-    shed = replace(told, source_bytes=90, task_count=2, parallelism=HERE.describe)
+        [reported, make_commit(4, (1, 1), (2, 2)), replace(reported, received_bytes=(0, 0))]
+    ) == [BatchTiming("process", 11, 4, 2.0, 0.0, reported.total_host_metrics.seconds, 0, "")]
+    shed = replace(reported, source_bytes=90, task_count=2, parallelism=HERE.describe)
     assert recent_timings([shed])[0][1:] == (
         90,
         4,
         2.0,
         0.0,
-        told.total_host_metrics.seconds,
+        reported.total_host_metrics.seconds,
         2,
         HERE.describe,
     )
-    assert len(recent_timings([told, *[object()] * 5000])) == 1, "batches are looked at, not events"
+    assert len(recent_timings([reported, *[object()] * 5000])) == 1, (
+        "batches are looked at, not events"
+    )
 
 
 @pytest.mark.parametrize("given", ["", "2 QB", "-1", "0 MB", "GB", 0, -5])
@@ -204,9 +206,9 @@ def test_an_unknown_way_is_refused() -> None:
         check_executor("dask")
 
 
-@pytest.mark.parametrize(("setting", "told"), [(None, 3), ("MALLOC_ARENA_MAX", 0)])
+@pytest.mark.parametrize(("setting", "reported"), [(None, 3), ("MALLOC_ARENA_MAX", 0)])
 def test_glibc_is_told_to_keep_what_batches_free_but_for_what_the_user_has_set(
-    monkeypatch: pytest.MonkeyPatch, setting: str | None, told: int
+    monkeypatch: pytest.MonkeyPatch, setting: str | None, reported: int
 ) -> None:
     options: list[int] = []
     libc = SimpleNamespace(mallopt=lambda option, value: options.append(option))
@@ -216,7 +218,7 @@ def test_glibc_is_told_to_keep_what_batches_free_but_for_what_the_user_has_set(
     if setting is not None:
         monkeypatch.setenv(setting, "4")
     retain_freed_memory()
-    assert len(options) == told
+    assert len(options) == reported
 
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="another C library")

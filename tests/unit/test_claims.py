@@ -93,25 +93,25 @@ def equation_claim() -> Finding:
 
 def test_claims_are_tested_on_the_figures_that_they_take() -> None:
     """By the type of a record, by a field's name, by a keyword; others are left out."""
-    told = CLAIMS.test_claims(Figures((0.5, 2.0)))
-    assert [(c.source, c.statement, c.holds) for c in told] == [
+    judged_claims = CLAIMS.test_claims(Figures((0.5, 2.0)))
+    assert [(c.source, c.statement, c.holds) for c in judged_claims] == [
         ("place 1", "all hosts are fast", "no"),
         ("place 2", "host 0 is fast", "under reading"),
         ("place 3", "host 1 is fast", "no"),
     ]
-    assert (told[0].paper, told[0].is_required, told[0].reason) == (
+    assert (judged_claims[0].paper, judged_claims[0].is_required, judged_claims[0].reason) == (
         "Wang 2008",
         True,
         "one is slow",
     )
-    assert not told[1].is_required and told[1].reason == "fast: below 1.0 s"
+    assert not judged_claims[1].is_required and judged_claims[1].reason == "fast: below 1.0 s"
     assert [c.source for c in CLAIMS.test_claims(table=(1,))] == ["rows"]
     assert CLAIMS.test_claims(Figures((0.5,), (1,)), limit=0.4)[1].holds == "no"
 
 
 def test_claims_without_figures_are_tested_alone() -> None:
-    (told,) = CLAIMS.test_claims()
-    assert told == equation_claim() and told.is_required and told.reason == "counted"
+    (reported,) = CLAIMS.test_claims()
+    assert reported == equation_claim() and reported.is_required and reported.reason == "counted"
 
 
 def test_a_registered_claim_can_be_tested_by_itself() -> None:
@@ -283,11 +283,11 @@ def test_a_few_tuples_do_not_tell_whether_hosts_store_as_many() -> None:
 
 
 def test_a_run_of_one_batch_cannot_adapt() -> None:
-    told = {
+    reported = {
         c.statement: c.holds
         for c in theta_claims.CLAIMS.test_claims(contest=CONTEST, skews=[1.0], batches=1)
     }
-    assert told["StaticMid has a larger input load than Dynamic, z=1"] == "not tried"
+    assert reported["StaticMid has a larger input load than Dynamic, z=1"] == "not tried"
 
 
 @pytest.mark.parametrize(

@@ -102,11 +102,11 @@ def test_a_report_is_one_page_that_loads_nothing(
     assert "noise" not in html and "In&nbsp;" not in html and "widget-view+json" not in html
     history = page.with_name("small.history.jsonl")
     assert {*page.parent.iterdir()} == {page, history}, "and nothing else is left"
-    told = capfd.readouterr()
+    output = capfd.readouterr()
     size = f"({len(page.read_bytes()) / 1e6:.1f} MB)"
-    assert told.out == f"wrote {page} {size}; 1 of 1 checks passed\n"
-    assert "[8/8, " in told.err and "] where am I\n" in told.err
-    assert f"headless 1 {folder}\n" in told.err and "noise\n" in told.err
+    assert output.out == f"wrote {page} {size}; 1 of 1 checks passed\n"
+    assert "[8/8, " in output.err and "] where am I\n" in output.err
+    assert f"headless 1 {folder}\n" in output.err and "noise\n" in output.err
 
 
 def test_a_check_that_fails_is_shown_and_the_page_is_written_so_far(
@@ -114,15 +114,15 @@ def test_a_check_that_fails_is_shown_and_the_page_is_written_so_far(
 ) -> None:
     page = tmp_path / "x.html"
     assert braid(folder, "report", "small", "-p", "skew=2", "--json", "-o", str(page)) == 1
-    told = capfd.readouterr()
-    assert told.err == (
+    output = capfd.readouterr()
+    assert output.err == (
         "braid: small: cell 8 of 8 failed.\n----> 3 check()\n----> 2     assert skew <= 1, 'skew is "
         "too high'\nAssertionError: skew is too high\n"
     ), "and nothing else: cron sends a mail of it"
     html = page.read_text()
     assert "<h1>1 of 1 checks failed.</h1>" in html and 'class="braid-report-alarm"' in html
     assert "AssertionError: skew is too high" in html and 'class="braid-plot"' in html
-    assert told.out.endswith("; 0 of 1 checks passed, and it was broken off\n")
+    assert output.out.endswith("; 0 of 1 checks passed, and it was broken off\n")
     verdict = json.loads(page.with_suffix(".json").read_text())["verdict"]
     assert (verdict["passed"], verdict["total"]) == (0, 1) and "too high" in verdict["error"]
 
@@ -178,9 +178,9 @@ def test_the_top_of_a_page_has_the_answer_and_its_changes(
         *(f"Fails since this run: {reason}" for reason in reasons),
         "Rows on the fullest host: 400, 33 % more than usual.",
     ]
-    told = capfd.readouterr()
-    assert told.err.splitlines() == [f"braid: small: {reason}" for reason in reasons]
-    assert "; 1 of 1 checks passed, 0 of 2 expectations met\n" in told.out
+    output = capfd.readouterr()
+    assert output.err.splitlines() == [f"braid: small: {reason}" for reason in reasons]
+    assert "; 1 of 1 checks passed, 0 of 2 expectations met\n" in output.out
     top = BeautifulSoup(second, "html.parser").select_one(".braid-report")
     assert top and top.h1 and top.h1.text == "2 of 2 expectations failed, the check holds."
     alarm = top.select_one(".braid-report-alarm")
@@ -309,8 +309,8 @@ def test_wrong_usage_is_refused_before_anything_runs(
     folder: Path, capfd: pytest.CaptureFixture[str], arguments: list[str], sentence: str
 ) -> None:
     assert braid(folder, "report", *arguments) == 2
-    told = capfd.readouterr().err
-    assert told.startswith(f"braid: {sentence}") and "[1/" not in told
+    output = capfd.readouterr().err
+    assert output.startswith(f"braid: {sentence}") and "[1/" not in output
 
 
 def test_a_page_is_replaced_only_by_force(
@@ -353,8 +353,8 @@ def test_list_tells_what_a_notebook_is_about_and_how_long_it_takes(
     content["metadata"]["braid"] = {"about": "what it shows", "minutes": 2}
     (tmp_path / "sound.ipynb").write_text(json.dumps(content))
     assert braid(tmp_path, "list") == 0
-    told = capfd.readouterr().out
-    assert told.startswith("sound: A small report · what it shows (about 2 min)\n")
+    output = capfd.readouterr().out
+    assert output.startswith("sound: A small report · what it shows (about 2 min)\n")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs").mkdir()
     run = ReportRun("sound", "", "", {}, "", 0, 0, (), "", (), 75.0, "", "")
@@ -369,10 +369,10 @@ def test_list_tells_what_is_no_notebook(tmp_path: Path, capfd: pytest.CaptureFix
     write(tmp_path / "sound.ipynb")
     (tmp_path / "broken.ipynb").write_text("{")
     assert braid(tmp_path, "list") == 1
-    told = capfd.readouterr()
-    assert told.out.startswith("sound: A small report\n")
-    assert told.err.startswith(f"braid: {tmp_path}/broken.ipynb is no notebook: ")
-    assert len(told.err.splitlines()) == 1
+    output = capfd.readouterr()
+    assert output.out.startswith("sound: A small report\n")
+    assert output.err.startswith(f"braid: {tmp_path}/broken.ipynb is no notebook: ")
+    assert len(output.err.splitlines()) == 1
 
 
 def test_the_version_is_told(capfd: pytest.CaptureFixture[str]) -> None:

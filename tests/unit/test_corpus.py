@@ -13,5 +13,5 @@ pytestmark = pytest.mark.unit
 
 @pytest.mark.parametrize("path", sorted(CORPUS.glob("*.json")), ids=lambda path: path.stem)
 def test_a_case_that_was_found_is_answered_rightly(path: Path) -> None:
-    wrong = {route: told for route, told in list_outcomes(load(path)).items() if told}
+    wrong = {route: reported for route, reported in list_outcomes(load(path)).items() if reported}
     assert not wrong

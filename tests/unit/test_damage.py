@@ -144,8 +144,8 @@ def test_a_run_goes_back_to_where_it_was_whole(
 ) -> None:
     way(FILES[file](run))
     assert main(["check", str(run)]) == 1
-    told = capsys.readouterr().out
-    assert f"batches 1 to 2 are intact: `braid repair {run} --to-batch 2` goes back there" in told
+    output = capsys.readouterr().out
+    assert f"batches 1 to 2 are intact: `braid repair {run} --to-batch 2` goes back there" in output
     assert main(["repair", str(run), "--to-batch", "1"]) == 2
     assert "cannot go back to batch 1; it can to 0, 2" in capsys.readouterr().err
     assert main(["repair", str(run), "--to-batch", "2"]) == 0
@@ -179,8 +179,8 @@ def test_a_whole_run_is_said_to_be_whole(
     store = RunStore(run)
     assert store.log.committed_batches() == [0, 1, 2]
     files = len(store.results.named_files())
-    told = rf"^3 batches, {files} result files, \d+ block files, .*: all whole$"
-    assert files >= 3 and re.search(told, capsys.readouterr().out)
+    reported = rf"^3 batches, {files} result files, \d+ block files, .*: all whole$"
+    assert files >= 3 and re.search(reported, capsys.readouterr().out)
     assert main(["check", str(tmp_path)]) == 2
     assert "holds files but no run of Braid" in capsys.readouterr().err
     assert resumed(run) == ""

@@ -112,9 +112,9 @@ def test_what_a_placement_decides_is_told_in_words(placement):
     small = [tuple(min(n, 3) for n in c) for c in counts]
     run = check_meetings(placement, small, random.Random(1))
     moment = run_events.EventContext(("r", "s", "t", "u")[:streams], None, run.events)
-    told = [e.describe_decision(moment) for e in run.events if type(e) not in BOOKKEEPING]
-    assert not run.events or any(told), "it decided something, and nothing was told"
-    for text in filter(None, told):
+    chosen_events = [e.describe_decision(moment) for e in run.events if type(e) not in BOOKKEEPING]
+    assert not run.events or any(chosen_events), "it decided something, and nothing was told"
+    for text in filter(None, chosen_events):
         assert re.fullmatch(r"[^<>\[\]{}\n]{10,}", text)
         assert "None" not in text and "Counter" not in text
 
@@ -131,9 +131,9 @@ def test_every_kind_of_event_is_a_decision_or_bookkeeping():
 def test_all_sentences_are_one_line():
     started = next(e for e in ALL if isinstance(e, RunStarted))
     moment = run_events.EventContext((*started.streams, "c"), None, ())
-    told = [e.describe_decision(moment) for e in ALL]
-    assert sum(map(bool, told)) > 8
-    assert all("\n" not in text and not text.endswith(".") for text in told)
+    chosen_events = [e.describe_decision(moment) for e in ALL]
+    assert sum(map(bool, chosen_events)) > 8
+    assert all("\n" not in text and not text.endswith(".") for text in chosen_events)
 
 
 def test_a_mapping_tells_its_loads_and_what_its_migration_pays():
@@ -198,5 +198,7 @@ def test_what_is_said_twice_in_a_row_is_told_once():
 def test_a_batch_that_goes_another_way_says_why():
     ways = ["spark", "spark", "process", "process"]
     commits = [commit(k, executor=way, why="2 MB are little") for k, way in enumerate(ways)]
-    told = collect_decisions([RunStarted(("a", "b"), "", {}, "Ring", {}, 4, 1, None), *commits])
-    assert [(d.batch, d.text) for d in told] == [(2, "tasks run in this process: 2 MB are little")]
+    reported = collect_decisions([RunStarted(("a", "b"), "", {}, "Ring", {}, 4, 1, None), *commits])
+    assert [(d.batch, d.text) for d in reported] == [
+        (2, "tasks run in this process: 2 MB are little")
+    ]

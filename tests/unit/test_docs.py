@@ -123,7 +123,7 @@ def test_every_claim_that_was_tried_is_on_the_page() -> None:
     assert claim["holds"] in row.split("|")[-3]
 
 
-def told(holds: str, says: str = "all is well") -> dict[str, str]:
+def reported(holds: str, says: str = "all is well") -> dict[str, str]:
     same = {"paper": "Gu 2007", "source": "5", "reason": "", "setting": "ATR"}
     return {**same, "statement": says, "holds": holds}
 
@@ -144,7 +144,7 @@ def test_verdicts_are_of_the_run_of_a_notebook_that_could_tell(
 
     def run(path: Path, values: object, say: object, environment: dict[str, str]) -> Any:
         assert path.is_file() and path.stem == "02_load_diffusion"
-        lines = [json.dumps(told(holds)) for holds in came]
+        lines = [json.dumps(reported(holds)) for holds in came]
         Path(environment["BRAID_CLAIMS"]).write_text("\n".join(lines))
         return NotebookRun(None)
 
@@ -175,11 +175,12 @@ def test_no_row_of_the_page_lacks_what_breaks_it() -> None:
     """Except for items in words alone, and for claims that do not hold or are not tried."""
     rows = [line for line in concordance.render_page().splitlines() if line.startswith("| ")]
     headings = ("| where |", "| | what |")
-    told = [
+    reported = [
         line for line in rows if not line.startswith(headings) and " | not tried | " not in line
     ]
     assert (
-        len(told) > 300 and [line for line in told if not line.split(" | ")[-1].strip(" |")] == []
+        len(reported) > 300
+        and [line for line in reported if not line.split(" | ")[-1].strip(" |")] == []
     )
 
 

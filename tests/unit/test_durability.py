@@ -63,7 +63,7 @@ def forced_files(machine: Machine) -> list[tuple[str, str]]:
 def test_nobody_is_told_before_all_is_on_disk(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, told = PublishedResults.publish_batch, list[int]()
+    real, reported = PublishedResults.publish_batch, list[int]()
 
     def publish(output: PublishedResults, batch: int, names: Any) -> None:
         done, store = forced_files(machine), RunStore(RUN)
@@ -73,7 +73,7 @@ def test_nobody_is_told_before_all_is_on_disk(
             f"/run/commits/{manifest.state.name}",
             *(f"/run/blocks/{name}" for name in state.block_files),
         }
-        told.append(batch)
+        reported.append(batch)
         forced = [name for operation, name in done if operation == "force"]
         assert named <= set(forced), "every file that the manifest names"
         link = done.index(("link", f"/run/commits/{manifest.entry:06d}.json"))
@@ -86,7 +86,7 @@ def test_nobody_is_told_before_all_is_on_disk(
 
     monkeypatch.setattr(PublishedResults, "publish_batch", publish)
     ends_equal(start(RUN))
-    assert told == [0, 1, 2, 3]
+    assert reported == [0, 1, 2, 3]
 
 
 def test_a_commit_that_outlives_the_process_alone_waits_for_no_disk(machine: Machine) -> None:
@@ -268,11 +268,11 @@ def test_the_files_of_a_micro_batch_are_those_that_spark_has_listed(tmp_path: Pa
     ]
     for n in range(13):
         log = f"{n}.compact" if n % 10 == 9 else str(n)
-        told = lines[: n + 1] if n % 10 == 9 else lines[n : n + 1]
-        (tmp_path / "sources" / "0" / log).write_text("\n".join(["v1", *told]))
+        reported = lines[: n + 1] if n % 10 == 9 else lines[n : n + 1]
+        (tmp_path / "sources" / "0" / log).write_text("\n".join(["v1", *reported]))
     for batch, offset in enumerate((0, 1, 8, 9, 9, 12)):
-        told = ["v1", "{}", json.dumps({"logOffset": offset}), "17"]
-        (tmp_path / "offsets" / str(batch)).write_text("\n".join(told))
+        reported = ["v1", "{}", json.dumps({"logOffset": offset}), "17"]
+        (tmp_path / "offsets" / str(batch)).write_text("\n".join(reported))
     found = [[f.name for f in checkpoint.source_files(batch)] for batch in range(7)]
     assert found[:3] == [["a 0"], ["a 1"], [f"a {n}" for n in range(2, 9)]]
     assert found[3:] == [["a 9"], [], ["a 10", "a 11", "a 12"], []]

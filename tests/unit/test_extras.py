@@ -144,9 +144,10 @@ def test_a_report_without_its_packages_names_the_extra(
     for name in [n for n in sys.modules if n.partition(".")[0] == package] + [package]:
         monkeypatch.setitem(sys.modules, name, None)
     assert main(["list"]) == 1
-    told = capfd.readouterr().err
+    output = capfd.readouterr().err
     assert (
-        told == f"braid: {package} is not installed; pip install 'braid-joins[{extra}]' brings it\n"
+        output
+        == f"braid: {package} is not installed; pip install 'braid-joins[{extra}]' brings it\n"
     )
 
 

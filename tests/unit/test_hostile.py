@@ -77,9 +77,11 @@ def recordings() -> list[list[Any]]:
     found["Shed"] = shedding_runs.simulate_shedding(
         sets, Shed(fraction=0.2, basic_window="1 second")
     )
-    told = [told for events in found.values() for told in (names(events), texts(events))]
+    reported = [
+        reported for events in found.values() for reported in (names(events), texts(events))
+    ]
     places = ("keys", "node", "streams", "sink", "source_node", "target_node", "inputs", "item")
-    return [*told, [hostile(e, type(e), places) for e in hub()]]
+    return [*reported, [hostile(e, type(e), places) for e in hub()]]
 
 
 def hub() -> list[Any]:
@@ -229,10 +231,10 @@ def test_what_is_looked_for_is_found() -> None:
 def test_every_view_shows_text_as_text(view: str, tmp_path: Path) -> None:
     takes, make = views()[view]
     shown = 0
-    for n, told in enumerate(recordings()):
+    for n, reported in enumerate(recordings()):
         saved = (tmp_path / f"{n}.html",) if "path" in inspect.signature(make).parameters else ()
         try:
-            made = make(TAKEN[takes](told), *saved)
+            made = make(TAKEN[takes](reported), *saved)
         except Exception:  # the view does not show this run, or refuses its text
             continue
         for html in list_html(made):
@@ -258,8 +260,8 @@ def test_pages_and_errors_show_text_as_text() -> None:
     page = chart.to_html(first=False)
     steps = Stepper(hurt_steps()).to_html()
     listing = TextTable(pd.DataFrame({HURT: [HURT]}), 0, HURT).to_html()
-    told = (page, steps, error_html(OSError(HURT)), listing)
-    assert [hurts(html) for html in told] == [[]] * 4
+    reported = (page, steps, error_html(OSError(HURT)), listing)
+    assert [hurts(html) for html in reported] == [[]] * 4
 
 
 def hurt_steps() -> StepExample:

@@ -508,8 +508,8 @@ def test_odd_arguments_are_refused_before_anything_is_written(
     with pytest.raises(ValueError, match=said):
         hub.start(tmp_path / "hub", **given)
     assert not (tmp_path / "hub").exists()
-    for path, told in ((7, "it must be a path"), ("/dev/null/hub", "is no folder")):
-        with pytest.raises(ValueError, match=told):
+    for path, reported in ((7, "it must be a path"), ("/dev/null/hub", "is no folder")):
+        with pytest.raises(ValueError, match=reported):
             hub.start(path)
 
 

@@ -107,14 +107,14 @@ def test_windows_without_end_and_columns_of_one_name_are_told_as_duckdb_tells_th
     for name, sql in dict(ever=ever, alike=alike).items():
         assert hub.answered(name) == expect_rows(data, sql), name
     assert hub.answered("first") == expect_rows(data, first, until=end_of_ticks(data, first))
-    told = {
+    reported = {
         n: answer_query(hub.registry, hub.registry.last_query(n))
         for n in ("alike", "first", "every")
     }
-    assert told["alike"].column_names == ["id", "id", "carrier", "id"]
-    assert told["first"].column_names == ["tick", "id", "id"]
-    assert told["every"].column_names == [*TYPES["flights"], *TYPES["checkins"]]
-    assert told["every"].num_rows == expect_rows(data, WIDE).total()
+    assert reported["alike"].column_names == ["id", "id", "carrier", "id"]
+    assert reported["first"].column_names == ["tick", "id", "id"]
+    assert reported["every"].column_names == [*TYPES["flights"], *TYPES["checkins"]]
+    assert reported["every"].num_rows == expect_rows(data, WIDE).total()
 
 
 def test_what_fails_when_it_is_read_says_so_in_a_sentence(tmp_path: Path) -> None:

@@ -263,8 +263,8 @@ def test_the_papers_queries_are_deployed_as_figure_1_has_them(tmp_path: Path) ->
     alone.submit(q1, "Q1")
     while alone.registry.ledger.epoch < BATCHES - 1:
         alone.step()
-    told = hub.answered("Q1")
-    assert told == alone.answered("Q1") and told, "nothing of what Q2 asked for is among it"
+    reported = hub.answered("Q1")
+    assert reported == alone.answered("Q1") and reported, "nothing of what Q2 asked for is among it"
 
 
 def test_what_cannot_be_asked_of_a_network_is_refused_and_changes_nothing(tmp_path: Path) -> None:

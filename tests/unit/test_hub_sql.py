@@ -255,7 +255,7 @@ def test_a_stored_query_is_understood_though_new_ones_like_it_are_refused() -> N
 
 
 @pytest.mark.parametrize(
-    ("told", "looked"),
+    ("reported", "looked"),
     [
         ("count(1 / f.num, 2 / f.num)", ["1 / f.num", "2 / f.num"]),
         ("count(DISTINCT f.num, 2 / f.num)", ["f.num", "2 / f.num"]),
@@ -268,14 +268,14 @@ def test_a_stored_query_is_understood_though_new_ones_like_it_are_refused() -> N
     ],
 )
 def test_all_that_an_aggregate_is_of_is_looked_at_in_its_batch(
-    told: str, looked: list[str]
+    reported: str, looked: list[str]
 ) -> None:
     found = query(
-        f"SELECT {told} AS x FROM flights [RANGE 5 MIN SLIDE 1 MIN] f, checkins [RANGE 1 MIN] c "
+        f"SELECT {reported} AS x FROM flights [RANGE 5 MIN SLIDE 1 MIN] f, checkins [RANGE 1 MIN] c "
         "WHERE f.num = c.flight"
     )
     assert [tree.sql("spark").replace("`", "") for tree in selected_expressions(found)] == looked
-    if "," in told or "FILTER" in told:
+    if "," in reported or "FILTER" in reported:
         with pytest.raises(QueryError, match="Spark"):
             DuckDBAnswer(found, SCHEMAS, "ts")
 

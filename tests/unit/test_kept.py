@@ -156,9 +156,12 @@ def test_the_contest_of_wang_reads_the_runs_that_are_kept(
         1.0 + k for k in range(len(names)) for _ in psp_experiments.JOINS
     ]
     assert len(psp_experiments.seed_statistics(found, "busy_modelled")) == len(found)
-    told = {cached_runs.run_key("PSP", 4, s) for s in (short, replace(short, seed=1))}
+    reported = {cached_runs.run_key("PSP", 4, s) for s in (short, replace(short, seed=1))}
     assert (
-        len(told | {cached_runs.run_key("PSP", 5, short), cached_runs.run_key("PSP-D", 4, short)})
+        len(
+            reported
+            | {cached_runs.run_key("PSP", 5, short), cached_runs.run_key("PSP-D", 4, short)}
+        )
         == 4
     )
 

@@ -191,9 +191,9 @@ def test_merges_keep_what_matched(tmp_path: Path) -> None:
 
 def test_an_explanation_states_the_kind() -> None:
     streams = {"a": make_stream([(0, 1, 1, 0)]), "b": make_stream([(0, 2, 1, 0)])}
-    told = StreamJoin(streams, "a.k = b.k", Centralized(), how="full").explain()
+    texts = StreamJoin(streams, "a.k = b.k", Centralized(), how="full").explain()
     about = "pairs and each unmatched tuple once it is final; preserved: a and b"
-    assert told.rows[0] == ("kind", "full", about)
+    assert texts.rows[0] == ("kind", "full", about)
     assert StreamJoin(streams, "a.k = b.k", Centralized()).explain().rows[0][0] == "stream"
 
 

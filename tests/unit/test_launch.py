@@ -143,13 +143,13 @@ def test_the_width_of_a_band_reaches_the_workloads_that_have_one(monkeypatch: py
 
 
 class Warmed:
-    """A panel, and the run that it launches, which has ``told`` events.
+    """A panel, and the run that it launches, which has ``run_events`` events.
 
     ``waited`` is called when something waits for the run.
     """
 
-    def __init__(self, told: Sequence[Any] = MIGRATION, taken: bool = False) -> None:
-        self.told, self.taken, self.asked, self.stopped = told, taken, {}, False
+    def __init__(self, run_events: Sequence[Any] = MIGRATION, taken: bool = False) -> None:
+        self.run_events, self.taken, self.asked, self.stopped = run_events, taken, {}, False
         self.isActive, self.begun = True, 0
         self.waited: Callable[[], Any] = lambda: pytest.fail("its first batch is there")
 
@@ -165,7 +165,7 @@ class Warmed:
         return self
 
     def events(self) -> Sequence[Any]:
-        return self.told
+        return self.run_events
 
     def awaitTermination(self, timeout: float | None = None) -> bool:
         self.waited()
@@ -196,7 +196,7 @@ def test_spark_warms_up_on_what_a_panel_would_launch() -> None:
 
 @pytest.mark.usefixtures("small")
 def test_what_warms_up_is_stopped_by_a_launch_and_by_a_failure() -> None:
-    panel, broken = Warmed(told=()), Warmed(told=())
+    panel, broken = Warmed(run_events=()), Warmed(run_events=())
     panel.waited = lambda: setattr(panel, "taken", True)
     live_runs.warm_up(panel)
     assert panel.stopped and panel.begun == 1

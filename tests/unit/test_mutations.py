@@ -28,9 +28,9 @@ from mutations import (
 )
 
 
-def verdicts(told: Iterable[Claim], starts: Iterable[str]) -> dict[str, set[str]]:
+def verdicts(reported: Iterable[Claim], starts: Iterable[str]) -> dict[str, set[str]]:
     """Return the verdicts on claims by the prefix of their sentence."""
-    claims = list(told)
+    claims = list(reported)
     return {start: {c.holds for c in claims if c.statement.startswith(start)} for start in starts}
 
 
@@ -80,16 +80,16 @@ def test_a_fault_breaks_the_claims_that_it_names(
     assert all(found == {"no"} for found in after.values()), after
 
 
-@pytest.mark.parametrize(("now", "told"), [((0.5, [1]), []), ((0.5, [2]), ["str"])])
+@pytest.mark.parametrize(("now", "reported"), [((0.5, [1]), []), ((0.5, [2]), ["str"])])
 def test_a_fault_that_changes_more_runs_than_it_says_is_told(
-    monkeypatch: pytest.MonkeyPatch, now: Any, told: list[str]
+    monkeypatch: pytest.MonkeyPatch, now: Any, reported: list[str]
 ) -> None:
     fault, run = Faulty(()), ("a run of the kind str", 1)
     monkeypatch.setattr(faults, "faulty", fault)
     monkeypatch.setitem(KNOWN, run, (0.5, [1]))
     monkeypatch.setitem(faults.SECONDS, run, 0.0)
     assert cached_run(run, lambda: now) == (0.5, [1])
-    assert changed_placements(fault) == told
+    assert changed_placements(fault) == reported
 
 
 @pytest.mark.parametrize("b", broken(), ids=lambda b: b.name)

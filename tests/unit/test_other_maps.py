@@ -36,12 +36,12 @@ def shed() -> list[Any]:
 
 
 def test_shares_and_results_of_a_shed_batch_are_those_of_the_events(shed: list[Any]) -> None:
-    told = zip(
+    reported = zip(
         *(of_kind(shed, kind) for kind in (SheddingPlanned, BatchShed, BatchCommitted)),
         frames(shed, "shedding"),
         strict=True,
     )
-    for plan, counted, commit, view in told:
+    for plan, counted, commit, view in reported:
         assert [(i[0], i[1], i[2]) for i in list_rows(view["items"])] == [i[:3] for i in plan.items]
         pairs = sum(i.pairs for i in plan.items)
         assert view["work"] == plan.fraction == 0.25

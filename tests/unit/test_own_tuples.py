@@ -67,8 +67,8 @@ def test_an_example_alone_is_what_a_report_has(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_what_the_pages_for_teachers_say_of_their_tuples_is_so() -> None:
-    told = [s.text for s in grid.run_typed("a b b b b b b b b b a b").steps if "doubled" in s.text]
-    assert told[0].endswith("stays the least") and told[1].endswith(
+    texts = [s.text for s in grid.run_typed("a b b b b b b b b b a b").steps if "doubled" in s.text]
+    assert texts[0].endswith("stays the least") and texts[1].endswith(
         "ILF 5 under (2, 2), 4 under (1, 4): migrate"
     )
     (step,) = [s for s in chain.run_typed("a - b - b - b").steps if s.results]

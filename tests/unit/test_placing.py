@@ -135,8 +135,10 @@ def test_a_join_without_a_placement_says_why_and_keeps_it(
         again = start()
         again.awaitTermination()
         assert again.config.placement == join.placement, "on another machine"
-        told = [e for e in again.events() if isinstance(e, PlacementChosen)]
-        assert [e.reason for e in told] == why and told[0].relative_costs["HotKeys"] == 1.0
+        chosen_events = [e for e in again.events() if isinstance(e, PlacementChosen)]
+        assert [e.reason for e in chosen_events] == why and chosen_events[0].relative_costs[
+            "HotKeys"
+        ] == 1.0
     assert StreamJoin(streams, on, Centralized()).explain().rows != join.explain().rows
 
 

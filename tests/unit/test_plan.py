@@ -162,8 +162,8 @@ def test_a_wrong_plan_is_caught_and_told(case: str) -> None:
     blocks, plan, message = WRONG[case]
     with pytest.raises(CoverageError, match=message) as refused:
         check(blocks, plan)
-    told = {int(n) for n in re.findall(r"block (\d+)", str(refused.value))}
-    assert told <= set(refused.value.blocks) != set(), "those whose story is told"
+    reported = {int(n) for n in re.findall(r"block (\d+)", str(refused.value))}
+    assert reported <= set(refused.value.blocks) != set(), "those whose story is told"
 
 
 def test_only_joins_of_two_streams_may_defer() -> None:

@@ -91,8 +91,8 @@ def test_the_cover_is_the_greedy_one_of_section_4_1(seed: int) -> None:
     sets = {j: draw.getrandbits(blocks) for j in range(hosts)}
     wanted = _union(sets.values())
     weights = [draw.choice([0.5, 1.0, 2.0, 3.5]) for _ in range(hosts)]
-    found, told = greedy_cover(sets, weights, wanted), cover_by_the_text(sets, weights, wanted)
-    assert sum(weights[j] for j in found) == pytest.approx(sum(weights[j] for j in told))
+    found, reported = greedy_cover(sets, weights, wanted), cover_by_the_text(sets, weights, wanted)
+    assert sum(weights[j] for j in found) == pytest.approx(sum(weights[j] for j in reported))
     covers = (c for n in range(hosts + 1) for c in combinations(sets, n))
     best = min(
         sum(weights[j] for j in c) for c in covers if wanted == wanted & _union(sets[j] for j in c)

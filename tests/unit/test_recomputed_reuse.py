@@ -35,8 +35,8 @@ def answers(window: Window, until: int = 61) -> set[tuple[int, int]]:
 def test_figure_2_a_window_contains_another_if_its_answers_hold_the_other_s(a: Window) -> None:
     """RANGE r and SLIDE s: (r, s) is above (q, t) in the leaf exactly if r >= q and s divides t."""
     for b in product((2, 4, 5, 6), (1, 2, 3, 6)):
-        told = windows_contain(((a[0],), frozenset([a[1]])), ((b[0],), frozenset([b[1]])))
-        assert told == (answers(b) <= answers(a)), (a, b)
+        reported = windows_contain(((a[0],), frozenset([a[1]])), ((b[0],), frozenset([b[1]])))
+        assert reported == (answers(b) <= answers(a)), (a, b)
 
 
 def join(

@@ -125,10 +125,10 @@ def test_slices_hold_what_their_window_says_when_they_are_probed():
 
 def test_the_first_steps_of_figure_12_4():
     """The steps of Wang 2008, Fig. 12.3, on the ring of Fig. 12.1."""
-    told = [s.text for s in reference_ring.ring_example().steps]
-    assert told[1] == "a1 makes a build copy a1ᵇ, which stays at the head, and a probe copy a1ᵖ."
-    assert told[2] == "a1ᵖ purges b4ᵇ at M1, sent ahead, and goes on to M2."
-    assert told[-1].startswith("END2 is back at the head")
+    texts = [s.text for s in reference_ring.ring_example().steps]
+    assert texts[1] == "a1 makes a build copy a1ᵇ, which stays at the head, and a probe copy a1ᵖ."
+    assert texts[2] == "a1ᵖ purges b4ᵇ at M1, sent ahead, and goes on to M2."
+    assert texts[-1].startswith("END2 is back at the head")
     queued = reference_ring.ring_example().steps[2].queued
     assert queued[1] == ("b4ᵇ", "a1ᵖ"), "what is purged goes ahead of the probe tuple"
 

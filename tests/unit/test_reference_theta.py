@@ -86,11 +86,11 @@ def test_a_step_of_a_mapping_keeps_the_parts_nested():
 
 def test_the_example_shows_every_part_of_the_algorithms():
     trace = grid_example()
-    told = " ".join(step.text for step in trace.steps)
+    texts = " ".join(step.text for step in trace.steps)
     lines = {(line.algorithm[-1], line.first, line.last) for s in trace.steps if (line := s.line)}
     assert lines >= {("1", 2, 2), ("1", 3, 3), ("2", 2, 6), ("3", 2, 3), ("3", 4, 5), ("3", 20, 23)}
     for words in ("of Δ meets", "of Δ′ meets", "of μ meets"):
-        assert words in told
+        assert words in texts
     changed = [step for step in trace.steps if "migrate" in step.text]
     assert len(changed) == 1 and "under (2, 2)" in changed[0].text
     assert trace.steps[-1].table[1][0] == "(1, 4)"

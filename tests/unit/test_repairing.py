@@ -73,10 +73,10 @@ def test_a_file_that_is_lost_has_its_rows_in_merged(
     assert (
         describe_difference(result_ids(again.results()), WANTED) == "" and again.awaitTermination()
     )
-    told = (
+    reported = (
         f"results lacks {len(gone)} files of the batches 3 to 5, as {gone[0].name}; compacted/ has"
     )
-    assert [told in message for message in caplog.messages] == [True]
+    assert [reported in message for message in caplog.messages] == [True]
     assert read_sink_log(run) == sorted(f.name for f in [*run.glob("results/*.parquet"), *gone])
     with pytest.raises(
         DamagedRunError, match=f"{gone[0].name} is missing; compacted/ has its rows, and `br"

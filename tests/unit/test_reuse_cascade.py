@@ -52,6 +52,6 @@ def test_a_relaxation_costs_what_it_adds_to_all_operators_that_it_reaches() -> N
     below = [o for o in before.operators.values() if o.id != top.id]
     assert len(below) == 1 and more[below[0].id] > model.operator_cost(before, below[0])
     masks = rates.sample_masks(second.definition)
-    told = model.relaxed_cost(before, top, second.definition, masks)
-    assert told == pytest.approx(added)
-    assert model.relaxed_cost_bound(before, top, masks) <= told + 1e-9
+    reported = model.relaxed_cost(before, top, second.definition, masks)
+    assert reported == pytest.approx(added)
+    assert model.relaxed_cost_bound(before, top, masks) <= reported + 1e-9

@@ -176,8 +176,8 @@ def test_a_plan_costs_the_same_whether_it_tells_the_others_or_not(reuse: Reuse) 
     for i in range(40):
         new, plan = draw_query(rng, f"q{i}", model.network), service.planner.plan_query
         quick = plan(service.deployment, new, tell=False)
-        told = plan(service.deployment, new)
-        assert quick.cost == told.cost and not quick.alternatives
+        reported = plan(service.deployment, new)
+        assert quick.cost == reported.cost and not quick.alternatives
         before = model.total_cost(service.deployment)
         service.deployment = add_query(service.deployment, new, quick.tree)
         if reuse != "always":

@@ -50,12 +50,12 @@ def test_what_the_lock_names_takes_every_python_that_the_project_takes() -> None
 
 
 def test_bare_make_prints_a_line_for_each_target() -> None:
-    told = subprocess.run(
+    completed = subprocess.run(
         ["make", "-s", "-C", str(ROOT)], capture_output=True, text=True, check=True
     ).stdout
-    shown = [line.split()[1] for line in told.splitlines()]
+    shown = [line.split()[1] for line in completed.splitlines()]
     assert set(TARGETS) <= set(shown)
-    assert len(shown) == len(set(shown)) == len(told.splitlines())
+    assert len(shown) == len(set(shown)) == len(completed.splitlines())
 
 
 def test_notebooks_and_reports_do_not_wait_for_the_packages_of_tests() -> None:
@@ -85,10 +85,10 @@ def test_notebooks_are_kept_without_outputs(notebook: Path) -> None:
 def test_git_sees_what_is_written_in_a_notebook_and_not_that_it_was_run(tmp_path: Path) -> None:
     def git(*args: str) -> str:
         me = ("-c", "user.name=me", "-c", "user.email=me@here")
-        told = subprocess.run(
+        completed = subprocess.run(
             ["git", "-C", str(tmp_path), *me, *args], capture_output=True, text=True, check=True
         )
-        return told.stdout
+        return completed.stdout
 
     file = tmp_path / "notebooks" / "00_tour.ipynb"
     for name in (".gitattributes", ".ci/bare", "notebooks/00_tour.ipynb"):
@@ -213,11 +213,13 @@ def test_the_first_python_is_taken_unless_another_build_is_much_quicker(
     for tool in ("sh", "awk"):
         (tmp_path / tool).symlink_to(shutil.which(tool) or tool)
     path = os.pathsep.join(map(str, (tmp_path, tmp_path / "first", tmp_path / "second")))
-    told = subprocess.run(
+    completed = subprocess.run(
         [ROOT / ".ci/need", "python"], capture_output=True, text=True, env={"PATH": path}
     )
-    assert told.stdout.split() == ([str(tmp_path / taken)] if taken else [])
-    assert (told.returncode, "install it" in told.stderr) == ((0, False) if taken else (1, True))
+    assert completed.stdout.split() == ([str(tmp_path / taken)] if taken else [])
+    assert (completed.returncode, "install it" in completed.stderr) == (
+        (0, False) if taken else (1, True)
+    )
 
 
 def test_ci_runs_make_test() -> None:

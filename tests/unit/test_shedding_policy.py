@@ -250,9 +250,9 @@ def planned(shed, state=None, last=None, given=None):
 
 def used(plan, given):
     """Return the share of all pairs that the harvest processes."""
-    told = plan.events[-1]
-    volumes = np.array([item.pairs for item in told.items])
-    return volumes @ [item.shares[0] for item in told.items] / volumes.sum()
+    reported = plan.events[-1]
+    volumes = np.array([item.pairs for item in reported.items])
+    return volumes @ [item.shares[0] for item in reported.items] / volumes.sum()
 
 
 def test_no_share_is_below_a_ten_thousandth_so_that_every_weight_is_finite():

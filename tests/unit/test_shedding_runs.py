@@ -191,17 +191,20 @@ def test_where_nothing_is_shed_small_blocks_are_met_at_once(on, tmp_path, monkey
         return real(each, *how)
 
     monkeypatch.setattr(probe_pools, "gather_blocks", gather)
-    told, times = {}, {}
+    reported, times = {}, {}
     for small, fraction in ((4096, 1), (0, 1), (4096, 0.9)):
         monkeypatch.setattr(probe_pools, "SMALL", small)
         shed = Shed(fraction=fraction, method="uniform")
         run = ran(join(Centralized(), shed, on=on), tmp_path / f"{small} {fraction}")
-        told[small, fraction] = [e for e in run.events() if isinstance(e, BatchShed)]
+        reported[small, fraction] = [e for e in run.events() if isinstance(e, BatchShed)]
         times[small, fraction] = max(gathered, default=0)
         gathered.clear()
     assert times == {(4096, 1): times[4096, 1], (0, 1): 0, (4096, 0.9): 0}
     assert times[4096, 1] > 3
-    assert told[4096, 1] == told[0, 1] and sum(e.considered_pairs for e in told[0, 1]) > 10_000
+    assert (
+        reported[4096, 1] == reported[0, 1]
+        and sum(e.considered_pairs for e in reported[0, 1]) > 10_000
+    )
 
 
 @pytest.mark.parametrize(
@@ -339,9 +342,9 @@ def test_the_order_of_tuples_in_a_batch_changes_nothing(tmp_path):
         draw = np.random.default_rng(seed)
         streams = {a: t.take(draw.permutation(t.num_rows)) for a, t in STREAMS.items()}
         run = ran(join(StaticGrid(4), shed, streams), tmp_path / f"{seed}")
-        told = [e for e in run.events() if isinstance(e, (SheddingPlanned, BatchShed))]
-        assert any(max(e.items[0].value) > 0 for e in told if isinstance(e, BatchShed))
-        found.append((told, weighed(run)))
+        chosen_events = [e for e in run.events() if isinstance(e, (SheddingPlanned, BatchShed))]
+        assert any(max(e.items[0].value) > 0 for e in chosen_events if isinstance(e, BatchShed))
+        found.append((chosen_events, weighed(run)))
     assert found[0] == found[1] == found[2]
 
 

@@ -67,8 +67,8 @@ def test_no_time_at_all_is_a_span_only_where_it_is_asked_for():
 
 
 def test_a_text_is_short():
-    told = [format_duration(s * 1e6) for s in (0, 1.5e-3, 45, 59.9999, 90, 200, 3600, 7500, 95510)]
-    assert told == [
+    texts = [format_duration(s * 1e6) for s in (0, 1.5e-3, 45, 59.9999, 90, 200, 3600, 7500, 95510)]
+    assert texts == [
         *("0 s", "1.5 ms", "45 s", "1 min", "1 min 30 s", "3 min 20 s", "1 h", "2 h 5 min"),
         "1 d 3 h",
     ]

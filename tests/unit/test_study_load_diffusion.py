@@ -125,10 +125,12 @@ def test_an_experiment_has_a_row_for_each_x_placement_and_seed(experiment, value
 
 def test_what_seeds_differ_by_is_told():
     found = figures.stream_number(2, 2, (2,), small)
-    told = study.seed_spread(found)
-    assert len(told) == len(found) / 2 and set(told["seeds"]) == {2}
-    assert (told["least"] <= told["mean"]).all() and (told["mean"] <= told["most"]).all()
-    assert (told["least"] < told["most"]).any() and "reading" in told
+    reported = study.seed_spread(found)
+    assert len(reported) == len(found) / 2 and set(reported["seeds"]) == {2}
+    assert (reported["least"] <= reported["mean"]).all() and (
+        reported["mean"] <= reported["most"]
+    ).all()
+    assert (reported["least"] < reported["most"]).any() and "reading" in reported
     assert "reading" not in study.seed_spread(found.drop(columns="reading"))
 
 
@@ -137,9 +139,12 @@ def test_long_segments_of_a_three_way_join_cost_throughput():
     by_length = found[found["streams"] == 3].set_index("x")["throughput"]
     assert by_length[9] < 0.5 * by_length[1]
     none = pd.DataFrame()
-    told = claims.length_claim(DiffusionFigures(found, {}, {}, {}, none, none), 2).setting
-    assert "segments of 1 and 9 s" in told and "2 Poisson streams of 100 to 200 tuples/s, W" in told
-    assert told.endswith("; 15 s, after one window, results/s in the mean of seeds 0")
+    reported = claims.length_claim(DiffusionFigures(found, {}, {}, {}, none, none), 2).setting
+    assert (
+        "segments of 1 and 9 s" in reported
+        and "2 Poisson streams of 100 to 200 tuples/s, W" in reported
+    )
+    assert reported.endswith("; 15 s, after one window, results/s in the mean of seeds 0")
 
 
 def test_results_since_the_start_never_fall():
@@ -150,11 +155,13 @@ def test_results_since_the_start_never_fall():
     assert found["second"].max() == 9
     none = pd.DataFrame()
     f = DiffusionFigures(none, {60.0: found}, {}, {}, none, none)
-    told = claims.coordinated_results_check(f, "7", 60.0).setting
-    assert "(bound L on copies: 2, J, J/2 and no bound); J = 6 hosts drawn as in section 5" in told
-    assert "3 Poisson streams of 2 to 8 tuples/s" in told
-    assert "W = 5 s" in told and "of one window and 5 s, each of seeds 0 to 1" in told
-    assert "ATR" not in told, "it is not in this row"
+    reported = claims.coordinated_results_check(f, "7", 60.0).setting
+    assert (
+        "(bound L on copies: 2, J, J/2 and no bound); J = 6 hosts drawn as in section 5" in reported
+    )
+    assert "3 Poisson streams of 2 to 8 tuples/s" in reported
+    assert "W = 5 s" in reported and "of one window and 5 s, each of seeds 0 to 1" in reported
+    assert "ATR" not in reported, "it is not in this row"
     ends = by_run.last().unstack("placement")
     assert f.final_results(60.0).loc["2 to 8"].to_dict() == ends.to_dict()
 

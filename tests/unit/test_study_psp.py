@@ -208,7 +208,7 @@ def test_runs_by_settings_and_their_agreement():
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "reported"),
     [
         (dict(rates="5,6"), "rates are '5,6'"),
         (dict(windows="soon"), "windows are 'soon'"),
@@ -217,7 +217,7 @@ def test_runs_by_settings_and_their_agreement():
         (dict(sigma=2.0), "sigma is 2.0"),
     ],
 )
-def test_settings_that_cannot_be_get_one_sentence(settings, told):
-    with pytest.raises(ValueError, match=told) as raised:
+def test_settings_that_cannot_be_get_one_sentence(settings, reported):
+    with pytest.raises(ValueError, match=reported) as raised:
         psp_experiments.run_from_controls(**settings)
     assert "\n" not in str(raised.value)

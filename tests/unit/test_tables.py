@@ -608,15 +608,15 @@ def test_what_came_is_told_before_a_shedder_drops_any(
     monkeypatch.setattr("braid.arrow_join.make_executor", lambda _: way())
     rows = pa.table({"id": range(4000), "k": np.arange(4000) % 50})
     ways = {"all": None, "few": Shed(fraction=0.04, method="drop")}
-    told = {}
+    reported = {}
     for name, shed in ways.items():
         join = StreamJoin({"a": rows, "b": rows}, "a.k = b.k", Centralized(), shed=shed)
         run = ended(join.start(tmp_path / name, batches=1))
-        (told[name],) = (e for e in run.events() if isinstance(e, BatchCommitted))
-    assert sum(told["few"].received_bytes) < 0.5 * sum(told["all"].received_bytes)
+        (reported[name],) = (e for e in run.events() if isinstance(e, BatchCommitted))
+    assert sum(reported["few"].received_bytes) < 0.5 * sum(reported["all"].received_bytes)
     # shedding needs two more columns
-    assert told["few"].source_bytes >= told["all"].source_bytes > 4000 * 2 * 16
-    assert recent_timings([told["few"]])[0].bytes == told["few"].source_bytes
+    assert reported["few"].source_bytes >= reported["all"].source_bytes > 4000 * 2 * 16
+    assert recent_timings([reported["few"]])[0].bytes == reported["few"].source_bytes
 
 
 @pytest.fixture

@@ -147,15 +147,15 @@ def test_a_formatted_query_is_parsed_as_the_same_query(data, windows):
     for x, y in product((0, 1, -1), repeat=2):
         row = {"x": x, "y": y, **dict.fromkeys("ab", SimpleNamespace(x=x, y=y))}
         for alias in where:
-            asked, told = (
+            asked, reported = (
                 eval(sql.replace(" = ", " == ").lower(), {}, row)
                 for sql in (where[alias], again[alias])
             )
-            assert asked == told, text
+            assert asked == reported, text
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("asked", "reported"),
     [
         ("q: soon", "the window of 'q' on a is 'soon'"),
         ("q: a: 1 hour", "has windows for a; it needs one for each of a, b"),
@@ -176,8 +176,8 @@ def test_a_formatted_query_is_parsed_as_the_same_query(data, windows):
         (" \n", "there is no query"),
     ],
 )
-def test_bad_input_gets_a_sentence(asked, told):
-    with pytest.raises(ValueError, match=told):
+def test_bad_input_gets_a_sentence(asked, reported):
+    with pytest.raises(ValueError, match=reported):
         parse_query_texts(asked, "ab")
 
 
@@ -290,7 +290,7 @@ def touch(cockpit, monkeypatch, *touches):
     for asked in touches:
         cockpit._handle_browser_message(None, {"touch": asked}, [])
     cockpit._touching.submit(lambda: None).result(30)
-    return [told["touched"] for told in sent if "touched" in told]
+    return [reported["touched"] for reported in sent if "touched" in reported]
 
 
 def test_the_page_changes_the_slices_of_the_running_join(live, monkeypatch):
@@ -301,16 +301,16 @@ def test_the_page_changes_the_slices_of_the_running_join(live, monkeypatch):
         {"name": "rebalance", "selected": "", "value": "fewest comparisons"},
         {"name": "budget", "selected": "", "value": "0.5"},
     ]
-    told = touch(live.screen, monkeypatch, *asked)
+    messages = touch(live.screen, monkeypatch, *asked)
     assert live.run.asked == [
         ("split", "2500000 microseconds", "s"),
         ("split", "3 seconds", "r"),
         ("rebalance", "cpu"),
     ]
     done = "Asked for; it acts with the next batch."
-    assert [told[k] for k in (0, 1, 3)] == [done] * 3
-    assert "no two slices meet at 7 microseconds" in told[2]
-    assert "this run takes no change 'budget'" in told[4]
+    assert [messages[k] for k in (0, 1, 3)] == [done] * 3
+    assert "no two slices meet at 7 microseconds" in messages[2]
+    assert "this run takes no change 'budget'" in messages[4]
 
 
 def test_only_an_active_run_can_be_changed_and_its_page_says_how(live, run, monkeypatch):
@@ -321,14 +321,14 @@ def test_only_an_active_run_can_be_changed_and_its_page_says_how(live, run, monk
     assert '"touches":[]' in live.screen.to_html()
     recorded = Cockpit(run.events)
     assert recorded.page["touches"] == []
-    (told,) = touch(recorded, monkeypatch, {"name": "split", "selected": "slice:0:0:4"})
-    assert "no run is active" in told
+    (reported,) = touch(recorded, monkeypatch, {"name": "split", "selected": "slice:0:0:4"})
+    assert "no run is active" in reported
 
 
 def test_the_budget_of_a_run_is_changed_at_a_cost_in_pairs():
     plan = SheddingPlanned(1, "selective", "fraction", 0.4, 0.4, None, True, (), (), {})
-    told = [plan, BatchShed(1, 400, 600, 0, None, 0, 0)]
-    store = SimpleNamespace(events=SimpleNamespace(recent_events=lambda: told))
+    reported = [plan, BatchShed(1, 400, 600, 0, None, 0, 0)]
+    store = SimpleNamespace(events=SimpleNamespace(recent_events=lambda: reported))
     run = SimpleNamespace(config=SimpleNamespace(shed=object()), adjusted=[], store=store)
     run.adjust = lambda fraction: run.adjusted.append(fraction)
     (budget,) = run_touches.list_touches(run, None)
@@ -351,13 +351,13 @@ def test_the_page_adds_and_removes_queries_of_the_running_join(live, monkeypatch
         {"name": "add", "selected": "", "value": "one: 1 second\nseason: 1 second"},
         {"name": "add", "selected": "", "value": "one: 1 second\n\ntwo: 2 seconds\n"},
     ]
-    told = touch(live.screen, monkeypatch, *asked)
+    messages = touch(live.screen, monkeypatch, *asked)
     added = ("add", "season", {"r": "45 s", "s": "45 s"}, {"r": "r.u_s < 3"})
     assert live.run.asked[:2] == [added, ("remove", "watch")]
     assert [name for _, name, *_ in live.run.asked[2:]] == ["one", "two"], "all of a text, or none"
-    assert told[:2] + told[6:] == ["Asked for; it acts with the next batch."] * 3
-    assert "'r.none' is unknown" in told[4] and "'season' is being served" in told[5]
-    assert "'r.none' is unknown" in told[2] and "it is written as a name" in told[3]
+    assert messages[:2] + messages[6:] == ["Asked for; it acts with the next batch."] * 3
+    assert "'r.none' is unknown" in messages[4] and "'season' is being served" in messages[5]
+    assert "'r.none' is unknown" in messages[2] and "it is written as a name" in messages[3]
 
 
 def test_before_a_launch_the_panel_models_and_keeps_the_queries_of_each_source():

@@ -144,12 +144,12 @@ def test_the_page_of_a_running_hub_changes_its_queries_operators_and_nodes(
         touch = {"name": name, "selected": selected, "value": value}
         screen._handle_browser_message(None, {"touch": touch}, [])
         screen._touching.submit(lambda: None).result(30)
-        return str([told["touched"] for told in sent if "touched" in told][-1])
+        return str([reported["touched"] for reported in sent if "touched" in reported][-1])
 
     def describe(name: str) -> str:
         screen._handle_browser_message(None, {"inspect": {"query": name, "batch": 1}}, [])
         screen._touching.submit(lambda: None).result(30)
-        return str([told["inspected"] for told in sent if "inspected" in told][-1])
+        return str([reported["inspected"] for reported in sent if "inspected" in reported][-1])
 
     assert "next batch" in ask("pause")
     assert "a new operator at" in ask("Explain", "node:S2", WIDE) and not run.queries

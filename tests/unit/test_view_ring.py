@@ -150,8 +150,8 @@ def test_what_fails_is_told_and_the_next_change_is_modelled(fails, monkeypatch):
         return [error(settings)] if bad else run(form=settings["form"])
 
     panel = ring_panel(simulated, form="basic")
-    show, told = panel.show_events, []
-    monkeypatch.setattr(panel, "show_error", lambda e: told.append(str(e)))
+    show, reported = panel.show_events, []
+    monkeypatch.setattr(panel, "show_error", lambda e: reported.append(str(e)))
     if fails == "picture":
         monkeypatch.setattr(
             panel, "show_events", lambda e: show(e) if begun.is_set() else error({"nodes": 4})
@@ -161,7 +161,7 @@ def test_what_fails_is_told_and_the_next_change_is_modelled(fails, monkeypatch):
     panel.inputs["form"].value = "dynamic"
     go.set()
     panel.wait_for_work(60)
-    assert len(told) == 1 and "zero" in told[0]
+    assert len(reported) == 1 and "zero" in reported[0]
     assert len(heads(panel)) == 4 and panel.state == "idle"
 
 

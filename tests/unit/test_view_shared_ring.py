@@ -50,15 +50,17 @@ def events(run: Counted) -> list[Any]:
 def test_a_query_tells_its_windows_its_slices_with_their_blocks_and_its_results(
     run: Counted, events: list[Any]
 ):
-    told = query_details.describe_query(events, "q1", 7)
+    texts = query_details.describe_query(events, "q1", 7)
     mine = [e.results_by_query["q1"] for e in events if isinstance(e, BatchQueryResults)][:7]
-    assert told.splitlines()[:3] == [
+    assert texts.splitlines()[:3] == [
         "query q1 after batch 7",
         "  windows: a 40 µs, b 40 µs, c 8 µs; selections: a: v < 3",
         f"  results: {sum(mine):,} so far, {mine[-1]:,} of them in this batch",
     ]
     assert 0 < sum(mine) < sum(e.results for e in run.commits[:7])
-    held = [int(n) for n in re.findall(r"block \d+ \((\d+), host \d\)", told.partition("\nb: ")[0])]
+    held = [
+        int(n) for n in re.findall(r"block \d+ \((\d+), host \d\)", texts.partition("\nb: ")[0])
+    ]
     assert 0 < sum(held) <= run.commits[6].live_tuples[0]
     for name, batch, wrong in (("q9", 7, "no query 'q9' is served"), ("q1", 99, "no batch 99")):
         with pytest.raises(ValueError, match=wrong):
@@ -71,10 +73,10 @@ def test_where_events_are_no_longer_kept_the_batches_since_are_told(events: list
     later = list_retained(events, 3)
     found = [e.results_by_query["q1"] for e in events if isinstance(e, BatchQueryResults)][4:7]
     results = f"  results: {sum(found):,} since batch 5, {found[-1]:,} of them in this batch"
-    told, whole = (
+    reported, whole = (
         query_details.describe_query(each, "q1", 7).splitlines() for each in (later, events)
     )
-    assert told == [*whole[:2], results, *whole[3:]]
+    assert reported == [*whole[:2], results, *whole[3:]]
     assert found[-1] < sum(found)
     came = [replace(e, batch=4) if isinstance(e, QueryAdded) else e for e in later]
     assert " so far, " in query_details.describe_query(came, "q1", 7), (

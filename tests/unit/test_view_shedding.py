@@ -31,8 +31,8 @@ WHOLE = sum(
 
 def test_a_modelled_run_is_planned_by_the_policy():
     """It learns the age of matches: more than twice as many results as a plain share."""
-    told = [e for e in EVENTS if isinstance(e, SheddingPlanned)]
-    assert len(told) == 18 and {e.fraction for e in told} == {0.2}
+    chosen_events = [e for e in EVENTS if isinstance(e, SheddingPlanned)]
+    assert len(chosen_events) == 18 and {e.fraction for e in chosen_events} == {0.2}
     whole = shedding_runs.simulate_shedding(
         shedding_runs.sets_from_controls(**SETTINGS), Shed(fraction=1)
     )

@@ -190,8 +190,8 @@ def test_a_connection_that_says_nothing_is_ended(folder, monkeypatch):
 
 def test_the_lag_is_that_since_the_last_commit_and_goes_with_the_end(folder, address):
     os.utime(folder / "events.jsonl", (time.time() - 75,) * 2)
-    told = json.loads(get(address.replace("/?", "/more?since=0&")))
-    assert 75 <= told["seconds_since_commit"] < 105
+    answer = json.loads(get(address.replace("/?", "/more?since=0&")))
+    assert 75 <= answer["seconds_since_commit"] < 105
     write_events(folder / "events.jsonl", MIGRATION[4:], append=True)
     assert json.loads(get(address.replace("/?", "/more?since=0&")))["seconds_since_commit"] is None
     assert fold_recording(MIGRATION[:4], is_own=True).make_page()["seconds_since_commit"] is None, (

@@ -86,9 +86,11 @@ def test_nothing_is_read_after_a_run_that_died_without_a_word():
 
 def sent(cockpit: Cockpit, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Return the list of later messages to the browser."""
-    told: list[Any] = []
-    monkeypatch.setattr(cockpit, "send", lambda content, buffers=None: told.append(content["more"]))
-    return told
+    reported: list[Any] = []
+    monkeypatch.setattr(
+        cockpit, "send", lambda content, buffers=None: reported.append(content["more"])
+    )
+    return reported
 
 
 def launch(cockpit: Cockpit, run: FakeRun) -> None:
@@ -121,14 +123,14 @@ def test_a_run_that_is_over_is_html_that_needs_no_kernel():
 
 def test_a_live_run_sends_what_is_new_and_nothing_twice(monkeypatch):
     cockpit, ended, run = Cockpit(MIGRATION), threading.Event(), FakeRun(MIGRATION, shown=4)
-    told = sent(cockpit, monkeypatch)
+    messages = sent(cockpit, monkeypatch)
     cockpit.follow(run, lambda error: ended.set())
     assert "application/vnd.jupyter.widget-view+json" in cockpit._repr_mimebundle_()[0]
     run.shown, run.over = len(MIGRATION), True
     cockpit.wait_for_end(60)
-    assert ended.is_set() and cockpit.error is None and told[-1]["state"] == "ended"
-    assert [f["batch"] for more in told for f in more["frames"]] == [1, 2, 3]
-    assert [b for more in told for b in more["hosts"]["batch"]] == [1, 2, 3]
+    assert ended.is_set() and cockpit.error is None and messages[-1]["state"] == "ended"
+    assert [f["batch"] for more in messages for f in more["frames"]] == [1, 2, 3]
+    assert [b for more in messages for b in more["hosts"]["batch"]] == [1, 2, 3]
     assert cockpit.page == fold_recording(MIGRATION, is_own=True).make_page(), (
         "who looks later sees all"
     )
@@ -137,12 +139,12 @@ def test_a_live_run_sends_what_is_new_and_nothing_twice(monkeypatch):
 
 def test_what_was_seen_before_stays_until_there_is_a_batch(monkeypatch):
     cockpit, run = Cockpit(MIGRATION), FakeRun(MIGRATION, shown=1)
-    told = sent(cockpit, monkeypatch)
+    messages = sent(cockpit, monkeypatch)
     launch(cockpit, run)
     before = cockpit.page["frames"]
     cockpit.mark_stale()
     cockpit._show_events(MIGRATION[:1])
-    assert told[-1]["state"] == cockpit.page["state"] == "earlier run"
+    assert messages[-1]["state"] == cockpit.page["state"] == "earlier run"
     assert cockpit.page["frames"] == before and len(before) == 3
     cockpit._show_events(MIGRATION[1:4])
     assert cockpit.page["state"] == "live" and len(cockpit.page["frames"]) == 1
@@ -153,12 +155,12 @@ def test_what_was_seen_before_stays_until_there_is_a_batch(monkeypatch):
 
 def test_the_state_of_a_run_is_said(monkeypatch):
     cockpit, run = Cockpit(), FakeRun(MIGRATION, shown=4)
-    told = sent(cockpit, monkeypatch)
+    messages = sent(cockpit, monkeypatch)
     launch(cockpit, run)
     cockpit._show_events(MIGRATION[:4])
     run.held = True
     cockpit._show_events([])
-    assert [more["state"] for more in told] == ["live", "paused"]
+    assert [more["state"] for more in messages] == ["live", "paused"]
     assert recorded_page([make_start(clock="modelled"), *MIGRATION[1:]])["state"] == "modelled"
     assert Cockpit().page["frames"] == []
 
@@ -169,7 +171,7 @@ SWINGING = [(90, 10)] * 4 + [(5, 90)] * 8
 def test_what_another_placement_would_do_is_drawn_beside_the_run(monkeypatch):
     events = simulate(AdaptiveGrid(16), SWINGING)
     cockpit = watch(events)
-    told = sent(cockpit, monkeypatch)
+    messages = sent(cockpit, monkeypatch)
     offered = cockpit.page["what_if_placements"]
     assert {"StaticMid (square grid)", "Join-biclique"} <= {*offered} <= {*dict(list_placements())}
     cockpit._handle_browser_message(
@@ -180,8 +182,8 @@ def test_what_another_placement_would_do_is_drawn_beside_the_run(monkeypatch):
     assert baseline["name"] == "StaticMid, 16 hosts, modelled" and baseline["role"] == "baseline"
     assert cockpit.page["what_if_message"].startswith("StaticMid, 16 hosts, modelled: ")
     assert len(baseline["batch"]) > len(cockpit.page["timeline"]["batch"]), "it goes on"
-    assert told[-1]["frames"] == [] and told[-1]["timeline"] == cockpit.page["timeline"]
-    assert told[-1]["hosts"]["names"] == cockpit.page["hosts"]["names"], "else rows begin anew"
+    assert messages[-1]["frames"] == [] and messages[-1]["timeline"] == cockpit.page["timeline"]
+    assert messages[-1]["hosts"]["names"] == cockpit.page["hosts"]["names"], "else rows begin anew"
     assert "application/vnd.jupyter.widget-view+json" in cockpit._repr_mimebundle_()[0]
     assert '"what_if_placements":[]' in cockpit.to_html(), "on a page there is nobody to ask"
 
@@ -195,21 +197,21 @@ def test_what_was_simulated_for_one_run_is_not_drawn_beside_another(monkeypatch)
         return simulate_alternative(*given)
 
     cockpit = Cockpit(simulate(AdaptiveGrid(16), SWINGING), imagine=imagine)
-    told = sent(cockpit, monkeypatch)
+    messages = sent(cockpit, monkeypatch)
     what = {"what_if": {"placement": "StaticGrid", "hosts": 16, "since": 0}}
     cockpit._handle_browser_message(None, what, [])
     assert asked.wait(10)
     cockpit.load_run(MIGRATION)
     go.set()
     cockpit._imagining.join(10)
-    assert told == [] and "StaticGrid" not in str(cockpit.page["timeline"])
+    assert messages == [] and "StaticGrid" not in str(cockpit.page["timeline"])
     line = cockpit.page["timeline"]
     launch(cockpit, FakeRun(MIGRATION, shown=1))
     cockpit._handle_browser_message(None, what, [])
     cockpit._imagining.join(10)
     assert (
-        "this is an earlier run; ask again" in told[-1]["what_if_message"]
-        and told[-1]["timeline"] == line
+        "this is an earlier run; ask again" in messages[-1]["what_if_message"]
+        and messages[-1]["timeline"] == line
     )
     cockpit._show_batches("live")
     assert cockpit.page["what_if_message"] == ""
@@ -243,25 +245,25 @@ def test_no_batch_is_folded_while_a_what_if_is_drawn(monkeypatch):
 
 
 def test_a_host_that_is_clicked_says_what_it_holds(monkeypatch):
-    cockpit, told = Cockpit(MIGRATION), []
-    monkeypatch.setattr(cockpit, "send", lambda content, buffers=None: told.append(content))
+    cockpit, reported = Cockpit(MIGRATION), []
+    monkeypatch.setattr(cockpit, "send", lambda content, buffers=None: reported.append(content))
     cockpit._handle_browser_message(None, {"inspect": {"host": 0, "batch": 2}}, [])
     cockpit._handle_browser_message(None, {"inspect": {"host": 0, "batch": 9}}, [])
-    first, *blocks = told[0]["inspected"].splitlines()
+    first, *blocks = reported[0]["inspected"].splitlines()
     assert first == "host 0 after batch 2: 3 blocks, 7 tuples"
     assert any(line.startswith("  block 4: ") and "of s" in line for line in blocks)
-    assert told[1]["inspected"] == "there is no batch 9"
+    assert reported[1]["inspected"] == "there is no batch 9"
 
 
 def test_a_query_that_is_clicked_says_what_serves_it(monkeypatch):
     windows, where = {"r": 60_000_000, "s": 60_000_000}, {"r": "x < 3", "s": None}
     served = QueryAdded(-1, "near", 0, windows, where, {"r": None, "s": None})
-    cockpit, told = Cockpit([MIGRATION[0], served, *MIGRATION[1:]]), []
-    monkeypatch.setattr(cockpit, "send", lambda content, buffers=None: told.append(content))
+    cockpit, reported = Cockpit([MIGRATION[0], served, *MIGRATION[1:]]), []
+    monkeypatch.setattr(cockpit, "send", lambda content, buffers=None: reported.append(content))
     for asked in ({"query": "near", "batch": 2}, {"query": "far", "batch": 2}, {"query": "near"}):
         cockpit._handle_browser_message(None, {"inspect": asked}, [])
     cockpit._touching.submit(lambda: None).result(30)
-    first, unknown, nowhere = (each["inspected"] for each in told)
+    first, unknown, nowhere = (each["inspected"] for each in reported)
     assert first.splitlines()[:2] == [
         "query near after batch 2",
         "  windows: r 1 min, s 1 min; selections: r: x < 3",
@@ -271,13 +273,13 @@ def test_a_query_that_is_clicked_says_what_serves_it(monkeypatch):
 
 
 def test_blocks_that_are_asked_about_tell_their_story_with_batches_from_1(monkeypatch):
-    cockpit, told = Cockpit(MIGRATION), []
-    monkeypatch.setattr(cockpit, "send", lambda content, buffers=None: told.append(content))
+    cockpit, reported = Cockpit(MIGRATION), []
+    monkeypatch.setattr(cockpit, "send", lambda content, buffers=None: reported.append(content))
     run = EventIndex.from_events(MIGRATION)
     met = next(m for m in run.meetings if m.batch)
     for asked in ([met.block], [met.block, met.other], [9999], [1, 2, 3]):
         cockpit._handle_browser_message(None, {"inspect": {"blocks": asked}}, [])
-    story, why, unknown, several = (each["inspected"] for each in told)
+    story, why, unknown, several = (each["inspected"] for each in reported)
     assert f"  batch {met.batch + 1}: fresh block {met.block} of " in story
     assert f"met in batch {met.batch + 1}: block {met.block} probed block {met.other}" in why
     assert unknown.startswith("there is no block 9999; this run has had ")
@@ -299,12 +301,12 @@ def test_a_closed_cockpit_leaves_no_thread() -> None:
 
 def test_what_cannot_be_simulated_is_said(monkeypatch):
     cockpit = watch(simulate(AdaptiveGrid(16), SWINGING))
-    told = sent(cockpit, monkeypatch)
+    messages = sent(cockpit, monkeypatch)
     cockpit._handle_browser_message(
         None, {"what_if": {"placement": "AdaptiveGrid", "hosts": 0, "since": 0}}, []
     )
     cockpit._imagining.join(10)
-    assert "hosts is 0" in told[-1]["what_if_message"] and "modelled" not in str(
+    assert "hosts is 0" in messages[-1]["what_if_message"] and "modelled" not in str(
         cockpit.page["timeline"]
     )
     with pytest.raises(ValueError, match="this view cannot simulate; braid.watch makes one"):
@@ -322,24 +324,24 @@ def test_a_run_that_fails_says_why(monkeypatch):
     error = RuntimeError("column <x> is gone")
     events = [*MIGRATION[:4], RunEnded(1, "failed", "RuntimeError: column <x> is gone")]
     cockpit = Cockpit()
-    told = sent(cockpit, monkeypatch)
+    messages = sent(cockpit, monkeypatch)
     cockpit.follow(FakeRun(events, error=error))
     cockpit.wait_for_end(60)
-    assert cockpit.error is error and told[-1]["state"] == "failed"
-    assert told[-1]["note"].endswith("failed: RuntimeError: column <x> is gone")
+    assert cockpit.error is error and messages[-1]["state"] == "failed"
+    assert messages[-1]["note"].endswith("failed: RuntimeError: column <x> is gone")
     assert "column &lt;x&gt; is gone" in cockpit.to_html()
     assert "\\u003cx>" in cockpit.to_html() and "<x>" not in cockpit.to_html()
 
 
 def test_an_error_of_the_view_itself_is_kept_and_shown(monkeypatch):
     cockpit, ended = Cockpit(), threading.Event()
-    told = sent(cockpit, monkeypatch)
+    messages = sent(cockpit, monkeypatch)
     run = FakeRun(MIGRATION)
     run.events = None  # type: ignore[assignment, method-assign]
     cockpit.follow(run, lambda error: ended.set())
     cockpit.wait_for_end(60)
     assert ended.is_set() and isinstance(cockpit.error, TypeError)
-    assert told[-1]["state"] == "failed" and "not callable" in told[-1]["note"]
+    assert messages[-1]["state"] == "failed" and "not callable" in messages[-1]["note"]
 
 
 def test_headless_views_are_shown_as_html_with_plotly_once(monkeypatch):

@@ -127,8 +127,8 @@ def is_whole(machine: Machine, place: Path | str) -> None:
     events = run.events()
     if place == RUN:
         events = [*map(decode_event, machine.content(str(RUN))["events.jsonl"].splitlines())]
-    told = [e.batch for e in events if isinstance(e, BatchCommitted)]
-    assert told == [*range(run.first_retained_batch, BATCHES)]
+    chosen_events = [e.batch for e in events if isinstance(e, BatchCommitted)]
+    assert chosen_events == [*range(run.first_retained_batch, BATCHES)]
 
 
 def wanted_since(first: int) -> Counter[tuple[int, ...]]:

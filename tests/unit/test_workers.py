@@ -82,11 +82,11 @@ def test_another_python_with_braid_is_taken(
 def test_what_a_jvm_says_comes_through_but_for_what_each_begins_with(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    told, said = os.pipe()
+    reported, said = os.pipe()
     os.write(said, b"WARNING: Using incubator modules: jdk.incubator.vector\nno space left\n")
     os.write(said, b'Setting Spark log level to "ERROR".\nWARN')
     os.close(said)
-    spark_session._forward_stderr(told)
+    spark_session._forward_stderr(reported)
     assert capfd.readouterr().err == "no space left\nWARN"
 
 

@@ -41,7 +41,7 @@ def test_a_result_that_a_kernel_loses_is_found_by_the_recomputation(
     )
     monkeypatch.setattr(invariants, "check_all", lambda world, run: None)
     wrong = [verdict.wrong for verdict in map(play, range(1, 8)) if verdict.wrong]
-    assert any(" missing, 0 wrong" in told for told in wrong)
+    assert any(" missing, 0 wrong" in reported for reported in wrong)
 
 
 @pytest.mark.parametrize("seed", [18, 15])

@@ -217,8 +217,8 @@ class HubScenario:
         came = [(some, max(row["batch"] for row in some)) for some in found]
         if statement.every is None:
             end = self.batches if serving.end is None else serving.end
-            told = [some for some, batch in came if serving.first <= batch < end]
-            return Counter(tuple(row["id"] for row in some) for some in told)
+            reported = [some for some, batch in came if serving.first <= batch < end]
+            return Counter(tuple(row["id"] for row in some) for some in reported)
         if serving.end is not None:
             found = [some for some, batch in came if batch < serving.end]
         return Counter(self._at_ticks(statement, serving, found))

@@ -131,15 +131,15 @@ class HubWorld(World):
 
     def _check_promise(self) -> None:
         """Check that a power failure lost nothing that a client knows of."""
-        if "flip done" in self.happened or self.told < 0:
+        if "flip done" in self.happened or self.announced < 0:
             return
         try:
             ledger = stored_state(Path(RUN))
         except (DamagedRunError, OSError) as error:
             raise Wrong(f"after a power cut: {error}") from error
-        if ledger is None or ledger.epoch < self.told:
+        if ledger is None or ledger.epoch < self.announced:
             there = None if ledger is None else ledger.epoch
-            raise Wrong(f"batch {self.told} was told, and a power cut left {there}")
+            raise Wrong(f"batch {self.announced} was told, and a power cut left {there}")
         self._check_acts(ledger)
 
     def _recompute_answers(self) -> str:

@@ -50,14 +50,14 @@ def check_promise(world: World) -> None:
     """Check that after a power failure every batch reported as committed still is."""
     if world.scenario.durability != "power" or _is_flipped(world):
         return
-    if world.told < 0:
+    if world.announced < 0:
         return
     try:
         there = RunStore(_run(world)).log.committed_batches()
     except (DamagedRunError, OSError) as error:
         raise Wrong(f"after a power cut: {error}") from error
-    if len(there) <= world.told:
-        raise Wrong(f"batch {world.told} was told, and a power cut left {len(there)} batches")
+    if len(there) <= world.announced:
+        raise Wrong(f"batch {world.announced} was told, and a power cut left {len(there)} batches")
 
 
 def check_left(world: World) -> None:

@@ -11,7 +11,7 @@ from braid.arrow_join import ArrowJoinRun
 from braid.core.run_events import BatchCommitted
 
 
-def repeating(draw: random.Random, told: Callable[[int], None]) -> type[ArrowJoinRun]:
+def repeating(draw: random.Random, reported: Callable[[int], None]) -> type[ArrowJoinRun]:
     """Return a kind of run that receives batches in order, some of them repeatedly.
 
     It reports the number of each batch once others can know that it is committed.
@@ -27,7 +27,7 @@ def repeating(draw: random.Random, told: Callable[[int], None]) -> type[ArrowJoi
             super()._publish_events(happened)
             for event in happened:
                 if isinstance(event, BatchCommitted):
-                    told(event.batch)
+                    reported(event.batch)
 
     return RepeatedRun
 

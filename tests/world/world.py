@@ -90,7 +90,7 @@ class World:
         self.trace: list[str] = []
         self.drivers: list[Driver] = []
         self.happened: list[str] = []
-        self.told = -1
+        self.announced = -1
         """The last batch that an observer knows to be committed."""
         self.is_calm, self.is_full, self.wants_another = False, 0, False
         self.has_completed = False
@@ -243,7 +243,7 @@ class World:
         return run
 
     def _tell(self, batch: int) -> None:
-        self.told = max(self.told, batch)
+        self.announced = max(self.announced, batch)
 
     def play(self) -> Verdict:
         """Run until everything is done, then once more without faults, and check the result."""
