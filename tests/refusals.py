@@ -1,4 +1,4 @@
-"""Check that no refusal shows an internal name: of a column, a function or an object.
+"""Check that each refusal is a sentence without internal names: of a column, function or object.
 
 ``watch_refusals`` looks at each error of Braid that a test expects. A name that the test's own file
 has is one that its user gave.
@@ -14,10 +14,16 @@ from types import TracebackType
 from typing import Any
 
 import braid
+import braid_lab
+import braid_widgets
 from _pytest.raises import RaisesExc
 
-PACKAGE, TESTS = str(Path(braid.__file__).parent), str(Path(__file__).parent)
-REFUSALS = (ValueError, TypeError, RuntimeError)
+PACKAGES = tuple(
+    str(Path(package.__file__).parent) for package in (braid, braid_lab, braid_widgets)
+)
+TESTS = str(Path(__file__).parent)
+FEWEST_WORDS = 3
+"""Words below which an error is no sentence, as KeyError of a dictionary is none."""
 INTERNAL = re.compile(
     r"(?<![\w.])__[a-z]\w*"  # columns that Braid adds
     r"|\b[A-Za-z]\w*?__[a-z]\w*"  # columns of flat results
@@ -42,11 +48,10 @@ def find_frames(trace: TracebackType | None) -> Iterator[str]:
 
 
 def check_refusal(error: BaseException | None) -> None:
-    """Fail if an error that Braid raised shows an internal name."""
-    if not isinstance(error, REFUSALS):
-        return
-    files = [*find_frames(error.__traceback__)]
-    if files and files[-1].startswith(PACKAGE):
+    """Fail if an error of any class that Braid raised is no sentence or shows an internal name."""
+    files = [*find_frames(error.__traceback__)] if isinstance(error, Exception) else []
+    if files and files[-1].startswith(PACKAGES):
+        assert len(str(error).split()) >= FEWEST_WORDS, f"a refusal is no sentence: {error!r}"
         given = (_read_text(file) for file in files if file.startswith(TESTS))
         found = find_internal_names(str(error), "\n".join(given))
         assert not found, f"a refusal shows {', '.join(found)}: {error}"

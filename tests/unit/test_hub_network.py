@@ -181,6 +181,8 @@ def test_flows_are_counted_where_they_go_and_modelled_beside(
     apart = flows[flows["source_node"] != flows["target_node"]]
     assert links["bytes_measured"].sum() >= apart["bytes"].sum() > 0, "a flow is on a link or more"
 
+    with pytest.raises(ValueError, match="no operator is 77; there are: "):
+        run.operator_blocks(77)
     answer = run.query("wide").current_answer()
     monkeypatch.setattr(row_tables, "has_pandas", lambda: False)
     tables = run.network_flows(), run.metrics(), run.network_costs(), run.link_traffic()

@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import braid
 import pytest
 import refusals
 from braid.condition.set_similarity import MEASURES
 from braid.core import reserved_columns
+from braid.papers.reuse.deployment import Deployment, remove_queries
 from braid.util.validation import check_int
 
 PUBLIC = {"CHANGE_TYPE", "WEIGHT"}
@@ -28,10 +28,21 @@ def test_a_refusal_with_an_internal_name_fails_its_test(name: str) -> None:
         check_int("many", name, 1, 2)
 
 
+def test_an_error_of_a_look_up_is_no_refusal() -> None:
+    """Errors of all classes are seen, those of Python's own look-ups too."""
+    with (
+        pytest.raises(AssertionError, match=r"is no sentence: KeyError\('q1'\)"),
+        pytest.raises(KeyError),
+    ):
+        remove_queries(Deployment({}), "q1")
+
+
 def list_raised_texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Yield the line and each text of a module's errors, and added columns that they show."""
-    for node in (n for n in ast.walk(tree) if isinstance(n, ast.Raise) and n.exc is not None):
-        for part in ast.walk(node.exc):
+    raised = (n.exc for n in ast.walk(tree) if isinstance(n, ast.Raise) and n.exc is not None)
+    made = (n for n in ast.walk(tree) if isinstance(n, ast.Call) and _names_error(n.func))
+    for node in {*raised, *made}:
+        for part in ast.walk(node):
             if isinstance(part, ast.Constant) and isinstance(part.value, str):
                 yield node.lineno, part.value
             shown = part.value if isinstance(part, ast.FormattedValue) else None
@@ -39,9 +50,14 @@ def list_raised_texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield node.lineno, str(getattr(reserved_columns, shown.id))
 
 
+def _names_error(call: ast.expr) -> bool:
+    """Return whether a call makes an error, such as one that a function returns."""
+    return isinstance(call, ast.Name) and call.id.endswith("Error")
+
+
 def test_no_error_of_the_code_names_what_only_the_code_knows() -> None:
     shown, count = [], 0
-    for file in Path(braid.__file__).parent.rglob("*.py"):
+    for file in (file for folder in refusals.PACKAGES for file in Path(folder).rglob("*.py")):
         for line, text in list_raised_texts(ast.parse(file.read_text(encoding="utf-8"))):
             count += 1
             shown += [(file.name, line, n) for n in refusals.find_internal_names(text, "")]

@@ -15,6 +15,7 @@ from braid_lab.shared_ring.cost import node_latency, shared_ring_workload
 from braid_lab.slices import cost as costs
 from braid_lab.slices import join_tree_costs as tree_costs
 from braid_lab.slices.cost import SharedLoad
+from braid_lab.slices.counted_plans import plan_joins
 from braid_lab.slices.join_tree_costs import MEGABYTES, JoinTree
 from hypothesis import given
 from hypothesis import strategies as st
@@ -270,6 +271,7 @@ def test_equation_21_2_has_the_mean_of_13_5(nodes):
         (lambda: shared_ring_workload(LOAD, (1.0,)), "each of 3 streams"),
         (lambda: node_latency(LOAD, 4, 5), "nodes 1 to 4"),
         (lambda: tree_costs.ratio_tree(0.0, 1.0), "above 0"),
+        (lambda: plan_joins(TWO, "cheapest"), "strategy is 'cheapest'; it must be one of pull-up"),
     ],
 )
 def test_refusals(wrong, says):

@@ -115,7 +115,8 @@ class HubRun(HubBatchLoop):
         return dict(self.deployment.operators)
 
     def operator_blocks(self, operator: int) -> tuple[Block, ...]:
-        """Return the live blocks of a deployed operator. Raises KeyError if it is not deployed."""
+        """Return the live blocks of an operator. Raises ValueError if it is not deployed."""
+        operator_moves.check_operator(self._registry, operator)
         return tuple(self._registry.works.instances[operator].engine.state.blocks.values())
 
     # Queries.

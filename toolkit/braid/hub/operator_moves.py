@@ -33,10 +33,7 @@ def move_operator(registry: QueryRegistry, operator: int, node: str) -> None:
 
     Raises ValueError if there is no such operator, or if the node is down or unreachable.
     """
-    there = registry.current_deployment.operators.get(operator)
-    if there is None:
-        ids = ", ".join(map(str, registry.current_deployment.operators)) or "none"
-        raise ValueError(f"no operator is {operator!r}; there are: {ids}")
+    check_operator(registry, operator)
     _check_operator_node(registry, node)
     if node in registry.ledger.failed_nodes:
         raise ValueError(f"{node} is down; restore it first, or choose another node")
@@ -46,6 +43,13 @@ def move_operator(registry: QueryRegistry, operator: int, node: str) -> None:
     ):
         raise ValueError(f"there is no path between {node} and what operator {operator} needs")
     registry.switch_deployment(after, registry.migration_events(after))
+
+
+def check_operator(registry: QueryRegistry, operator: int) -> None:
+    """Raise ValueError unless an operator is deployed."""
+    if operator not in registry.current_deployment.operators:
+        ids = ", ".join(map(str, registry.current_deployment.operators)) or "none"
+        raise ValueError(f"no operator is {operator!r}; there are: {ids}")
 
 
 def _is_reachable(registry: QueryRegistry, source: str, target: str) -> bool:

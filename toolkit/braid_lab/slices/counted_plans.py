@@ -41,11 +41,11 @@ class PlanJoin:
 def plan_joins(q: SharedLoad, strategy: str, chain: Chain = ()) -> list[PlanJoin]:
     """Return the joins of "pull-up", "partition" or "state-slice".
 
-    The last has a chain, by default Mem-Opt. Raises KeyError for another strategy.
+    The last has a chain, by default Mem-Opt. Raises ValueError for another strategy.
     """
     n = len(q.windows)
     nodes = [0, *(q.windows.index(w) + 1 for w in chain or q.windows)]
-    return {
+    plans = {
         "pull-up": [PlanJoin(0, n, ALL, n - 1, q.has_selection)],
         "partition": [
             PlanJoin(0, q.unselected_queries, FAIL, q.unselected_queries - 1),
@@ -61,7 +61,10 @@ def plan_joins(q: SharedLoad, strategy: str, chain: Chain = ()) -> list[PlanJoin
             )
             for i, j in pairwise(nodes)
         ],
-    }[strategy]
+    }
+    if strategy not in plans:
+        raise ValueError(f"strategy is {strategy!r}; it must be one of {', '.join(plans)}")
+    return plans[strategy]
 
 
 @dataclass(frozen=True)
