@@ -72,7 +72,8 @@ def test_runs_of_other_settings_and_runs_that_failed_are_no_measure() -> None:
         "Seconds of a batch: 0.5 s, 100 % slower than usual."
     ]
     failed = replace(RUN, failed=("the bound",))
-    assert describe_changes(failed, [RUN]) == ["Fails since this run: the bound"]
+    for earlier in ([RUN], []):
+        assert describe_changes(failed, earlier) == ["Fails since this run: the bound"]
     assert failed.verdict == "1 of 2 checks failed" and RUN.verdict == "all 2 checks hold"
     assert describe_changes(replace(RUN, error="it died"), [RUN]) == [
         "Fails since this run: it died"

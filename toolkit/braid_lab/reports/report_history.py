@@ -172,8 +172,8 @@ def compare_with_earlier(run: ReportRun, earlier: Sequence[ReportRun]) -> dict[s
 def describe_changes(run: ReportRun, earlier: Sequence[ReportRun]) -> list[str]:
     """Return what is different from earlier runs of equal settings, one sentence each.
 
-    These are the checks and expectations that failed or hold again since the last run, and changed
-    figures.
+    These are the checks and expectations that failed or hold again since the last run, those that
+    fail in the first, and changed figures.
     """
     equal = select_equal_settings(earlier, run.settings)
     sentences = [
@@ -183,15 +183,15 @@ def describe_changes(run: ReportRun, earlier: Sequence[ReportRun]) -> list[str]:
         )
         if change.is_change
     ]
-    last = equal[-1] if equal else run
-    before, now = _list_failures(last), _list_failures(run)
+    unmet = equal[-1].unmet if equal else {}
+    before, now = _list_failures(equal[-1]) if equal else {}, _list_failures(run)
     given = dict(run.expectations)
     return [
         *(f"Fails since this run: {now[name]}" for name in now if name not in before),
         *(
             f"Holds again: {name}"
             for name in before
-            if name not in now and (name in given or name not in last.unmet)
+            if name not in now and (name in given or name not in unmet)
         ),
         *sentences,
     ]
