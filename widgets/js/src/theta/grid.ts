@@ -91,7 +91,7 @@ export class GridView extends CanvasMap<GridFrame> {
   private area({ rows }: GridFrame): Box {
     const [across = 0, down = 0] = this.ways(rows);
     const [wide, tall] = [this.pen.wide - LEFT - REST, this.pen.tall - TOP - REST];
-    return fitted(across, down, { x: LEFT, y: TOP, wide, tall });
+    return { ...fitted(across, down, { x: LEFT, y: TOP, wide, tall }), y: TOP };
   }
 
   private paintMatrix(frame: GridFrame): void {
