@@ -21,6 +21,7 @@ from braid.core.run_diagnosis import RULES, diagnose_run
 from braid.core.run_events import BatchCommitted, RunStarted
 from braid.core.run_record import RunRecord
 from braid.core.step_counts import CheckCounts, StepCounts
+from braid.core.touch_events import SettingChanged
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.hotkeys.hot_keys import HotKeys
 from braid.run_doctor import diagnose_events, name_frequent_value, read_record
@@ -164,6 +165,10 @@ def test_a_disk_that_fills_up_is_reported_with_the_time_that_is_left() -> None:
     assert find_sentence(record).startswith("warning: the disk of the run is full in 14 min 31 s")
     slow = replace(record, start=replace(START, interval_seconds=3600.0))
     assert diagnose_run(slow) == []
+    changed = SettingChanged(0, "interval", 0.0, 3600.0)
+    for events, count in (([START], 1), ([START, changed], 0)):
+        diagnosis = diagnose_events("run", [*events, *record.commits])
+        assert diagnosis is not None and len(diagnosis.findings) == count
     for last in (0.9, 0.95):
         shares = [*(0.9 - 0.001 * batch for batch in range(29)), last]
         freed = make_record(lambda batch, shares=shares: {"disk_free": shares[batch]})

@@ -23,6 +23,7 @@ from braid.core.run_diagnosis import RULES, diagnose_run
 from braid.core.run_events import BatchCommitted, Event, RunStarted
 from braid.core.run_record import BATCHES, Finding, RunRecord
 from braid.core.run_state import RunState
+from braid.core.touch_events import apply_changes
 from braid.join_config import placement_from_json
 from braid.recent_events import read_recent_events
 from braid.storage.block_readers import read_replica_tuples
@@ -134,6 +135,11 @@ def read_record(store: RunStore) -> RunRecord:
         raise ValueError(f"{store.where} holds no run that has begun")
     start, recent, _ = read_recent_events(file, BATCHES + 1)
     assert isinstance(start, RunStarted)
+    # The events between the first and the last ones are not read.
+    start = replace(
+        start, interval_seconds=settings.get("changed_interval", start.interval_seconds)
+    )
+    start = apply_changes(start, recent)
     record = RunRecord.from_events(start, [e for e in recent if isinstance(e, BatchCommitted)])
     store.log.read_new_entries()
     present = list_present_versions()
@@ -212,6 +218,8 @@ def diagnose_events(run: str, events: Iterable[Event]) -> Diagnosis | None:
             start = event
         elif isinstance(event, BatchCommitted):
             commits.append(event)
+        elif start is not None:
+            start = apply_changes(start, [event])
     if start is None:
         return None
     return diagnose_record(run, RunRecord.from_events(start, commits))
@@ -241,6 +249,7 @@ def _read_bundled_record(path: str | Path) -> RunRecord:
     stored = msgspec.json.decode(body, type=_StoredRecord, strict=False)
     events = read_events(path)
     start = next(event for event in events if isinstance(event, RunStarted))
+    start = apply_changes(start, events)
     commits = [event for event in events if isinstance(event, BatchCommitted)][-BATCHES - 1 :]
     values = {name: getattr(stored, name) for name in stored.__struct_fields__}
     return RunRecord(start, commits, **values)

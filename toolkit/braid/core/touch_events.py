@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from logging import INFO
 from typing import Any
@@ -38,6 +38,14 @@ class SettingChanged(Event):
             return start
         settings = {**start.placement_settings, self.name: self.after}
         return replace(start, placement_settings=settings)
+
+
+def apply_changes(start: RunStarted, events: Iterable[Event]) -> RunStarted:
+    """Return the settings of a run after the changes among ``events``."""
+    for event in events:
+        if isinstance(event, SettingChanged):
+            start = event.apply_to_start(start)
+    return start
 
 
 @dataclass(frozen=True, slots=True)
