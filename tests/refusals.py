@@ -48,8 +48,12 @@ def find_frames(trace: TracebackType | None) -> Iterator[str]:
 
 
 def check_refusal(error: BaseException | None) -> None:
-    """Fail if an error of any class that Braid raised is no sentence or shows an internal name."""
-    files = [*find_frames(error.__traceback__)] if isinstance(error, Exception) else []
+    """Fail if an error of any class that Braid raised is no sentence or shows an internal name.
+
+    A failed ``assert`` is a fault of Braid, not a refusal.
+    """
+    is_refusal = isinstance(error, Exception) and not isinstance(error, AssertionError)
+    files = [*find_frames(error.__traceback__)] if error and is_refusal else []
     if files and files[-1].startswith(PACKAGES):
         assert len(str(error).split()) >= FEWEST_WORDS, f"a refusal is no sentence: {error!r}"
         given = (_read_text(file) for file in files if file.startswith(TESTS))

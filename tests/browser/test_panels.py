@@ -141,9 +141,9 @@ CONTROLS = f"""
 import sys
 
 sys.path.append({str(ROOT / "tests")!r})
-from unit.test_controls import make_panels
+from unit.test_controls import MAKERS, make_panel
 
-for panel in make_panels():
+for panel in map(make_panel, MAKERS):
     panel.start.description = "Launch on Spark"
     display(panel)
 print("all are there")

@@ -276,8 +276,8 @@ def test_figures_of_the_same_share_agree_in_every_view(shed: Shed, tmp_path: Pat
         assert view["work"] == pytest.approx(plan.fraction, abs=1e-4)
         share = f"{plan.fraction:.0%} of all" if plan.fraction < 1 else "all"
         assert f"{share} pairs are processed" in texts
-        assert sum(measures["compared"][k]) == each.considered_pairs
-        assert sum(measures.get("shed", [[0]] * 3)[k]) == each.skipped_pairs
+        assert sum(measures["pairs compared"][k]) == each.considered_pairs
+        assert sum(measures.get("pairs left out", [[0]] * 3)[k]) == each.skipped_pairs
         pairs, shares = view["items"]["pairs"], view["items"]["share"]
         spent = sum(n * share for n, share in zip(pairs, shares, strict=True))
         assert spent == pytest.approx(view["work"] * sum(pairs), rel=0.02, abs=1)

@@ -76,9 +76,12 @@ def results_claim(answers: QueryAnswers) -> Finding:
 def each_result_once_claim(answers: QueryAnswers, counts: Mapping[str, float]) -> Finding:
     """Section 18.2: every joined result answers at least one query, and is made once."""
     actual, wanted = (set().union(*of.values()) for of in (answers.actual, answers.expected))
-    result = f"{counts['results']:,} results made, {len(wanted):,} wanted by some query"
+    result = (
+        f"{counts['results']:,} results written, after pairs that serve no query are dropped; "
+        f"{len(wanted):,} wanted by some query"
+    )
     is_each_once = counts["results"] == len(wanted) and actual == wanted
-    return replace(judge(result, is_each_once, result), ran=answers.values)
+    return replace(judge_reading(result, is_each_once, result), ran=answers.values)
 
 
 @CLAIMS.claim(

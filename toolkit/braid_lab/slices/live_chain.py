@@ -28,8 +28,8 @@ CLAIMS = ClaimRegistry(
     {
         "": "Chain ({chain}) on Spark, beside each query by DuckDB in the batches in which it is "
         "served; {days} days of flights and weather of {month}, {batches} batches, {queries} "
-        "queries with windows of {windows}, {selecting} of them with selections: {added} added and "
-        "{removed} removed while it runs, slices {changes}"
+        "queries with windows of {windows}, {selecting} of them with selections: {added} added, {complete} of these with all tuples "
+        "held that it can join, and {removed} removed while it runs, slices {changes}"
     },
 )
 
@@ -114,12 +114,14 @@ def _list_changes(events: Sequence[Any]) -> dict[str, Any]:
     reasons = [e.reason for e in events if isinstance(e, ChainChanged)]
     queries = [e for e in events if isinstance(e, QueryAdded)]
     windows = sorted({window for q in queries for window in q.windows.values()})
+    added = [q for q in queries if q.batch >= 0]
     return {
         "batches": _count_planned_batches(events),
         "queries": len(queries),
         "windows": tuple(map(format_duration, windows)),
         "selecting": sum(any(q.selections.values()) for q in queries),
-        "added": sum(q.batch >= 0 for q in queries),
+        "added": len(added),
+        "complete": sum(not any(q.complete_since.values()) for q in added),
         "removed": sum(isinstance(e, QueryRemoved) for e in events),
         "changes": [r for r in reasons if r in ("split", "merged")],
     }
