@@ -28,8 +28,9 @@ CLAIMS = ClaimRegistry(
     {
         "": "Chain ({chain}) on Spark, beside each query by DuckDB in the batches in which it is "
         "served; {days} days of flights and weather of {month}, {batches} batches, {queries} "
-        "queries with windows of {windows}, {selecting} of them with selections: {added} added, {complete} of these with all tuples "
-        "held that it can join, and {removed} removed while it runs, slices {changes}"
+        "queries with windows of {windows}, {selecting} of them with selections: {added} added, "
+        "{complete} of these with all tuples held that it can join, and {removed} removed while it "
+        "runs, slices {changes}"
     },
 )
 

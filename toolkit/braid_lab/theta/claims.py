@@ -304,8 +304,9 @@ def never_exceeded_claim(ratios: pd.DataFrame) -> Finding:
     over = int((ratios["ratio"] > COMPETITIVE).sum())
     result = f"at most, by k, {', '.join(f'{k:g}: {x:.4f}' for k, x in most.items())}"
     why = (
-        f"to two decimals, as {COMPETITIVE} is printed, of a controller that sees batches, with the "
-        "ILF of a mapping by its formula from the decision on, not from the end of its migration: "
+        f"to two decimals, as {COMPETITIVE} is printed, of a controller that sees batches, with "
+        "the ILF of a mapping by its formula from the decision on, not from the end of its "
+        "migration: "
         f"ILF/ILF* is above {COMPETITIVE} in {over:,} of {len(ratios):,} batches; {result}"
     )
     if not over:
