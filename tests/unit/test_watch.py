@@ -20,12 +20,14 @@ from urllib.request import Request, urlopen
 
 import pytest
 from braid.cli import main
-from braid.core.event_jsonl import EventTail
+from braid.core.event_jsonl import EventTail, read_known_events
 from braid.core.run_events import RunStarted
+from braid.errors import DamagedRunError
 from braid_lab.common.recordings import write_events
 from braid_widgets.base.run_view import HISTORY
 from braid_widgets.cockpit import server
-from braid_widgets.cockpit.page import fold_recording, recorded_page
+from braid_widgets.cockpit.page import fold_recording, recorded_page, save_run_page
+from braid_widgets.cockpit.view import Cockpit
 from unit.scripted import MIGRATION, make_commit
 
 
@@ -68,6 +70,26 @@ def test_what_is_no_run_is_refused(tmp_path):
     for path in (tmp_path, tmp_path / "none.jsonl"):
         with pytest.raises(ValueError, match="neither a run folder nor a recording"):
             EventTail(path)
+
+
+def test_a_page_leaves_out_unknown_events_and_ends_at_a_damaged_line(folder, tmp_path):
+    write_events(folder / "events.jsonl", MIGRATION)
+    *lines, last = (folder / "events.jsonl").read_bytes().splitlines(keepends=True)
+    other = lines[1].replace(b'"type":"', b'"type":"New')
+    recording = tmp_path / "recording.jsonl"
+    recording.write_bytes(b"".join([*lines[:3], other, other, *lines[3:], b'{"type":\n', last]))
+    events, omissions = read_known_events(recording)
+    assert events == MIGRATION[:-1]
+    line = f"line {len(MIGRATION) + 2} is damaged, the rest is left out"
+    assert omissions == f"events of unknown kinds, left out: 2; {line}"
+    page = Cockpit(recording).page
+    assert page["note"].endswith(f" · {omissions}")
+    assert page["frames"] == Cockpit(events).page["frames"] != []
+    assert omissions in save_run_page(recording, tmp_path / "page.html").read_text("utf-8")
+    assert read_known_events(folder) == (MIGRATION, "")
+    recording.write_bytes(b"{\n" + lines[0])
+    with pytest.raises(DamagedRunError, match="is damaged: the line that begins with '{'"):
+        read_known_events(recording)
 
 
 @pytest.fixture

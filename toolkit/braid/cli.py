@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from braid import __version__
-from braid.core.event_jsonl import EventTail
 from braid.plugins import load_commands
 from braid.run_commands import add_run_commands, exit_on_errors
 from braid.run_views import load_view_module
@@ -205,9 +204,8 @@ def _watch_run(options: argparse.Namespace) -> int:
 
 @exit_on_errors(ValueError, OSError)
 def _save_replay(options: argparse.Namespace) -> int:
-    events = EventTail(options.run).read_new()
     try:
-        written = load_view_module("page").save_run_page(events, options.output, options.force)
+        written = load_view_module("page").save_run_page(options.run, options.output, options.force)
     except FileExistsError:
         raise ValueError(f"{options.output} exists; -f replaces it") from None
     print(f"wrote {written} ({written.stat().st_size / 1e6:.1f} MB)")

@@ -34,14 +34,20 @@ def event_to_dict(event: Event) -> dict[str, Any]:
     return {"format_version": VERSION, "type": type(event).__name__, **values}
 
 
+class _UnknownEventError(ValueError):
+    """An event of a kind that neither this version of Braid nor a plugin has."""
+
+
 def event_from_dict(data: Mapping[str, Any]) -> Any:
     """Return the event from its plain values.
 
     Raises ValueError for another version or an unknown type.
     """
     name, version = data.get("type"), data.get("format_version")
-    if version != VERSION or (kind := _find_event_type(name)) is None:
+    if version != VERSION:
         raise ValueError(_describe_refusal(name, version))
+    if (kind := _find_event_type(name)) is None:
+        raise _UnknownEventError(_describe_refusal(name, version))
     return msgspec.convert(data, kind, str_keys=True)
 
 
@@ -100,7 +106,8 @@ class EventTail:
         self.file = path / "events.jsonl" if path.is_dir() else path
         if not self.file.is_file():
             raise ValueError(f"{path} is neither a run folder nor a recording (.jsonl)")
-        self._bundled = read_events(self.file) if is_bundle(self.file) else None
+        bundled = is_bundle(self.file)
+        self._bundled = read_bundle_part(path, BUNDLED_EVENTS).splitlines() if bundled else None
         self._offset, self._begun, self._inode, self._head = 0, b"", -1, b""
 
     def seconds_since_write(self) -> float:
@@ -113,9 +120,13 @@ class EventTail:
         If the file was rewritten, all events are returned again, from RunStarted on. That
         happens if the run was resumed or its first events were trimmed. A bundle does not grow.
         """
+        return [decode_event(line, self.file) for line in self.read_new_lines()]
+
+    def read_new_lines(self) -> list[bytes]:
+        """Return the lines of the events that ``read_new`` returns."""
         if self._bundled is not None:
-            events, self._bundled = self._bundled, []
-            return events
+            lines, self._bundled = self._bundled, []
+            return lines
         with open(self.file, "rb") as file:
             now = os.fstat(file.fileno())
             head = file.readline() + file.readline()  # a new file may reuse the inode
@@ -127,7 +138,29 @@ class EventTail:
             text = self._begun + file.read()
         *lines, self._begun = text.split(b"\n")
         self._offset += len(text) - len(self._begun)
-        return [decode_event(line, self.file) for line in lines if line.strip()]
+        return [line for line in lines if line.strip()]
+
+
+def read_known_events(path: str | Path) -> tuple[list[Any], str]:
+    """Return the events of a run folder, a recording or a bundle, and what is left out, in words.
+
+    Events of unknown kinds are left out. The first damaged line ends a recording, except if it is
+    the first one: then DamagedRunError is raised, as ``decode_event`` does.
+    """
+    events: list[Any] = []
+    unknown, ends = 0, ""
+    for number, line in enumerate(EventTail(path).read_new_lines(), 1):
+        try:
+            events.append(decode_event(line, path))
+        except _UnknownEventError:
+            unknown += 1
+        except DamagedRunError:
+            if not events:
+                raise
+            ends = f"line {number:,} is damaged, the rest is left out"
+            break
+    kinds = f"events of unknown kinds, left out: {unknown:,}" if unknown else ""
+    return events, "; ".join(filter(None, (kinds, ends)))
 
 
 LOGGER = logging.getLogger("braid")

@@ -136,11 +136,12 @@ class LinkedViewsPage(TypedDict):
 class FrameCollector:
     """Folds in events in order and collects the frames and the rows of the latest batches.
 
-    ``is_followed``: whether the run is or was followed here; one that is only read is "recorded".
+    - ``is_followed``: whether the run is or was followed here; one that is read is "recorded".
+    - ``omissions``: what was left out of the events, in words.
     """
 
-    def __init__(self, is_followed: bool = False) -> None:
-        self.scene, self.is_followed = RunView(), is_followed
+    def __init__(self, is_followed: bool = False, omissions: str = "") -> None:
+        self.scene, self.is_followed, self._omissions = RunView(), is_followed, omissions
         self._found_results = self._estimated_results = 0.0
         self.deciding, self.verdicts = FlagCollector(), VerdictTracker(self.scene)
         self.answers = AnswerCollector(self.scene)
@@ -263,7 +264,7 @@ class FrameCollector:
             "state": state or self.state,
             "name": join_names(self.scene),
             "condition": self.scene.start.condition if self.scene.start else "",
-            "note": run_note(self.scene),
+            "note": " · ".join(filter(None, (run_note(self.scene), self._omissions))),
             "seconds_left": "" if lag is None else format_time_left(self.scene),
             "seconds_since_commit": None if self.scene.end is not None else lag,
             "frames": [frame for frame in self.frames if frame["batch"] > since],

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from braid.core.event_jsonl import EventTail
+from braid.core.event_jsonl import read_known_events
 from braid.util.validation import check_page_file
 
 from braid_widgets.base.charts import save_page
@@ -29,13 +29,14 @@ CSS = read_styles("stage.css", "film.css", "palette.css", "cockpit.css")
 
 
 def fold_recording(
-    events: Iterable[Any], most: int = FRAMES, is_own: bool = False
+    events: Iterable[Any], most: int = FRAMES, is_own: bool = False, omissions: str = ""
 ) -> FrameCollector:
     """Return the fold of a run's events, with at most ``most`` frames.
 
-    ``is_own``: whether the run was started here; else it is a recording.
+    - ``is_own``: whether the run was started here; else it is a recording.
+    - ``omissions``: what was left out of the events, in words.
     """
-    happened, track = list(events), FrameCollector(is_own)
+    happened, track = list(events), FrameCollector(is_own, omissions)
     numbers = [n for event in happened if (n := get_batch_number(event)) is not None]
     drawn = set(thin(numbers, most))
     for event in happened:
@@ -43,9 +44,9 @@ def fold_recording(
     return track
 
 
-def recorded_page(events: Iterable[Any], most: int = FRAMES) -> CockpitPage:
+def recorded_page(events: Iterable[Any], most: int = FRAMES, omissions: str = "") -> CockpitPage:
     """Return the page of a run from its events, with at most ``most`` frames."""
-    return fold_recording(events, most).make_page()
+    return fold_recording(events, most, omissions=omissions).make_page()
 
 
 def page_html(shown: CockpitPage, more: str = "", plays: bool = False) -> str:
@@ -113,11 +114,12 @@ def save_run_page(
     in .html or .htm.
     """
     check_page_file(path, overwrite)
-    html = page_html(recorded_page(load_events(events)), plays=True)
+    run_events, omissions = load_events(events)
+    html = page_html(recorded_page(run_events, omissions=omissions), plays=True)
     head = f"{HEAD}<title>Braid: a recorded run</title></head><body>"
     return save_page(path, f"{head}{html}</body></html>", overwrite)
 
 
-def load_events(source: Iterable[Any] | str | Path) -> list[Any]:
-    """Return the given events, or those of a run folder or a recording."""
-    return EventTail(source).read_new() if isinstance(source, (str, Path)) else list(source)
+def load_events(source: Iterable[Any] | str | Path) -> tuple[list[Any], str]:
+    """Return the given events, or those of a run folder or a recording, and what is left out."""
+    return read_known_events(source) if isinstance(source, (str, Path)) else (list(source), "")

@@ -83,10 +83,10 @@ class Cockpit(anywidget.AnyWidget):
         self, source: Iterable[Any] | str | Path, is_followed: bool = False
     ) -> dict[str, Any]:
         """Fold another run, and return its page."""
-        self.events = load_events(source)
+        self.events, omissions = load_events(source)
         self._run: ObservableRun | None = None
         self._has_begun, self._committed_at = True, 0.0
-        self._track = fold_recording(self.events, is_own=is_followed)
+        self._track = fold_recording(self.events, FRAMES, is_followed, omissions)
         self._offer_what_ifs()
         return dict(self._track.make_page())
 
