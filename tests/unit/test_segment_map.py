@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from braid.core.run_events import BatchCommitted, BatchPlanned
 from braid.papers.diffusion.aligned import Aligned
@@ -25,7 +27,7 @@ def test_each_batch_lies_in_the_segment_that_was_placed_last(events: list[object
     for frame in frames:
         view, batch = frame["state_map"]["segments"], frame["batch"]
         due = [e for e in placed if e.batch + 1 <= batch][-1]
-        stream, host, first, last, copied = list_rows(view["segments"])[-1]
+        stream, host, first, last, _, copied = list_rows(view["segments"])[-1]
         assert (stream, host, first) == (due.master_stream, due.host, due.batch + 1)
         assert copied == due.copied_tuples and last <= batch
         assert view["last"] == batch and view["first"] >= batch - 23
@@ -43,6 +45,21 @@ def test_rows_of_hosts_are_those_of_the_events(events: list[object]) -> None:
         view = frame["state_map"]["segments"]
         assert view["stored"] == [h.stored_tuples for h in commit.host_metrics]
         assert view["sent"] == sum(h.received_tuples for h in commit.host_metrics)
+
+
+def test_a_segment_is_held_until_its_last_row_has_left_the_window(events: list[object]) -> None:
+    live: dict[int, Any] = {}
+    left = 0
+    frames = iter(recorded_page(events)["frames"])
+    for commit in (e for e in events if isinstance(e, BatchCommitted)):
+        live = {k: b for k, b in live.items() if k not in commit.dropped_block_ids}
+        live |= {b.id: b for b in commit.changed_blocks}
+        view = next(frames)["state_map"]["segments"]
+        for stream, host, first, last, held, _ in list_rows(view["segments"]):
+            own = [b for b in live.values() if b.stream == stream and host in b.hosts]
+            assert any(first <= b.batch + 1 <= last for b in own) == (held == view["last"])
+            left += held < view["last"]
+    assert left > 20, "segments whose rows have left are shown too"
 
 
 @pytest.fixture(scope="module")

@@ -23,6 +23,7 @@ class Segment(NamedTuple):
     """A segment of a stream on a host.
 
     - ``first``, ``last``: its batches, from 1; the last one so far if it goes on.
+    - ``held``: the last batch after which rows of it were there.
     - ``copied``: rows of the other streams that were copied there when it began.
     """
 
@@ -30,6 +31,7 @@ class Segment(NamedTuple):
     host: int
     first: int
     last: int
+    held: int
     copied: int
 
 
@@ -91,9 +93,9 @@ class SegmentMap(StateMap):
     def _list_segments(self, last: int) -> list[Segment]:
         """Return the segments that the last ``SPAN`` batches touch, one for each of their hosts."""
         return [
-            Segment(each.stream, host, each.first, min(each.last, last), each.copied)
+            Segment(each.stream, host, each.first, min(each.last, last), each.held, each.copied)
             for _, stored in sorted(self.state.segments.items())
             for each in stored
-            if min(each.last, last) > last - SPAN
+            if max(each.held, min(each.last, last)) > last - SPAN
             for host in sorted(each.hosts)
         ]

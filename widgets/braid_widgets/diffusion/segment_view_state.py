@@ -46,13 +46,17 @@ class PathOrder(NamedTuple):
 
 
 class StoredSegment(NamedTuple):
-    """Hosts that store a stream's rows of some batches, from 1, as a segment does."""
+    """Hosts that store a stream's rows of some batches, from 1, as a segment does.
+
+    ``held``: the last batch after which such rows were still in the stream's window.
+    """
 
     stream: int
     hosts: tuple[int, ...]
     first: int
     last: int
     copied: int = 0
+    held: int = 0
 
 
 class SegmentViewState:
@@ -82,6 +86,18 @@ class SegmentViewState:
             plan = self.scene.find_latest(BatchPlanned)
             if plan is not None and plan.batch == event.batch:
                 self._apply_plan(plan)
+            self._extend_segments(event.batch)
+
+    def _extend_segments(self, batch: int) -> None:
+        """Note the segments whose rows are still held; windows lose their oldest rows first."""
+        oldest: dict[int, int] = {}
+        for block in self.scene.blocks.values():
+            oldest[block.stream] = min(block.batch, oldest.get(block.stream, batch))
+        for key, segments in self.segments.items():
+            self.segments[key] = [
+                s._replace(held=batch + 1) if s.last > oldest.get(s.stream, batch) else s
+                for s in segments
+            ]
 
     def _place_segment(self, event: SegmentPlaced) -> None:
         """Add a segment of the master; the one before ends here at the latest."""

@@ -4,13 +4,20 @@ import type { Segment, SegmentsFrame } from "../frames.ts";
 import { inspectSegments, streamOf, switches } from "../src/diffusion/segments.ts";
 
 const segment = (stream: number, first: number): Segment => {
-  return { stream, host: 0, first, last: first, copied: 0 };
+  return { stream, host: 0, first, last: first, held: first, copied: 0 };
 };
 
 const frame = {
   streams: ["r", "s", "t"],
   stored: [5, 7],
-  segments: { stream: [0, 1], host: [1, 1], first: [1, 4], last: [3, 4], copied: [0, 8] },
+  segments: {
+    stream: [0, 1],
+    host: [1, 1],
+    first: [1, 4],
+    last: [3, 4],
+    held: [3, 4],
+    copied: [0, 8],
+  },
   orders: {
     stream: [0, 0, 2],
     order: ["s, then t", "t, then s", "r, then s"],

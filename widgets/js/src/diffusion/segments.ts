@@ -57,7 +57,10 @@ export class SegmentsView extends CanvasMap<SegmentsFrame> {
     const [of, words] = latest < 0 ? ["the master", master] : ["all streams", paths];
     this.head(`batches ${first} to ${last}`, `Segments of ${of}`, words);
     const marks = streams.map((name) => `stream ${name}`);
-    this.signs(marks, ["bar at the left: rows that a host holds"]);
+    this.signs(marks, [
+      "pale: rows stay until the window has passed",
+      "bar at the left: rows that a host holds",
+    ]);
     const stream = streamOf(frame, this.selected);
     const [chosen, ...others] = records(frame.orders).filter((order) => order.stream === stream);
     if (chosen) {
@@ -105,11 +108,13 @@ export class SegmentsView extends CanvasMap<SegmentsFrame> {
   /** A bar; if streams have paths, each has a lane of its own in the row of a host. */
   private paintSegment(segment: Segment, now: number): void {
     const { streams, latest } = this.frame;
-    const [pen, { row, x }, { stream, host, first, last }] = [this.pen, this.room, segment];
+    const [pen, { row, x }, { stream, host, first, last, held }] = [this.pen, this.room, segment];
     const [lanes, lane] = latest < 0 ? [1, 0] : [streams.length, stream];
     const [from, to, tall] = [x(first) + 1, Math.min(x(last + 1), now) - 1, (row - 6) / lanes];
     const y = TOP + host * row + 3 + lane * tall;
     const box = { x: from, y, wide: to - from, tall: tall - 1 };
+    const stay = { ...box, wide: Math.min(x(held + 1), now) - 1 - from };
+    pen.box(stay, { fill: hue(stream), round: 3, alpha: latest < 0 ? 0.16 : 0.08 });
     if (to > from) pen.box(box, { fill: hue(stream), round: 3, alpha: 0.9 });
     const text = `Stream ${streams[stream]} on host ${host}, ${batches(segment)}`;
     if (latest >= 0) pen.targets.push({ box, name: `stream:${stream}`, text });
