@@ -159,7 +159,7 @@ def _make_label(event: Any) -> tuple[str, str] | None:
             (n, m), (k, j) = event.previous_mapping, event.mapping
             return "change", f"{n}×{m} → {k}×{j}"
         case RingResized():
-            return "change", format_count(event.nodes, "node")
+            return "change", f"{event.previous_nodes} → {format_count(event.nodes, 'node')}"
         case MasterSwitched():
             return "change", "new master"
         case ChainChanged():

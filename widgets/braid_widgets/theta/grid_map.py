@@ -101,7 +101,7 @@ def _format_title(scene: RunView, grid: GroupMapping | None) -> str:
         n, m = grid.mapping
         return f"Every pair of rows is met in one cell. {n} × {m} hosts share the cells."
     hosts = scene.points[-1].hosts
-    on = f"on one of {hosts} hosts" if hosts > 1 else "on one host"
+    on = f"on one of {hosts:,} hosts" if hosts > 1 else "on one host"
     if scene.start and scene.start.placement == "HashPartition":
         return f"Rows of equal keys meet {on}; other pairs never meet."
     return f"Every pair of rows is met {on}."

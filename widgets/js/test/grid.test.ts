@@ -3,6 +3,7 @@ import { test } from "node:test";
 import type { GridFrame } from "../frames.ts";
 import { arcAt, beside, eased, fitted } from "../src/base/geometry.ts";
 import { hit } from "../src/base/pen.ts";
+import { shownHosts } from "../src/base/quantiles.ts";
 import { cellsOf, inspectGrid, sameWay } from "../src/theta/grid.ts";
 
 const AREA = { x: 10, y: 20, wide: 100, tall: 100 };
@@ -103,4 +104,20 @@ test("a host of a grid has a part of each stream, and rows go from it", () => {
     words: "part 6 of 16 of l, part 3 of 4 of o",
     pairs: [["goes to other hosts", "259 rows"]],
   });
+});
+
+test("above 1,024 hosts four of them are shown: the fullest, at 90 %, the median and the least", () => {
+  const hosts = (many: number) => Array.from({ length: many }, (_, host) => ({ host, row: host }));
+  const held = hosts(1101).map(({ host }) => (host * 7) % 1101);
+  assert.deepEqual(shownHosts(hosts(1024), held), hosts(1024));
+  const shown = shownHosts(hosts(1101), held);
+  assert.deepEqual(
+    shown.map(({ host, row, quantile }) => [held[host], row, quantile]),
+    [
+      [1100, 0, "fullest"],
+      [990, 0, "90 %"],
+      [550, 0, "median"],
+      [0, 0, "least"],
+    ],
+  );
 });

@@ -229,7 +229,8 @@ export abstract class CanvasMap<Frame extends Held> {
   protected paintCell(host: number, box: Box, more = ""): Colour {
     const { pen, frame } = this;
     const load = shareOf(frame.stored?.[host] ?? 0, frame.scale_max);
-    pen.box(box, { fill: pen.theme.load(load), stroke: "bg", width: 1.5 });
+    const width = Math.min(1.5, box.wide / 5, box.tall / 5);
+    pen.box(box, { fill: pen.theme.load(load), stroke: "bg", width });
     pen.target(box, `host:${host}`, this.textOf(host) + more);
     return load > 0.5 ? "bg" : "ink";
   }
@@ -245,8 +246,7 @@ export abstract class CanvasMap<Frame extends Held> {
       const style = { ...this.named(name, "muted"), size: Math.min(12, tall) };
       if (tall >= 9) pen.text(`host ${host}`, 6, top + tall / 2, style);
       const room = { x: x - 16, y: top + 2, wide: 10, tall: tall - 4 };
-      const around = { x: 0, y: top, wide: pen.wide, tall };
-      this.paintHostBar(host, room, this.heldBy(host), around);
+      this.paintHostBar(host, room, this.heldBy(host), { x: 0, y: top, wide: pen.wide, tall });
     }
     return row;
   }

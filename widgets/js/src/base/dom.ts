@@ -94,3 +94,9 @@ export function meter(whole: number, parts: Record<string, number>): HTMLElement
   }
   return bar;
 }
+
+/** Limits the height of a box to about so many pixels; it changes in steps, else all moves often. */
+export function limitHeight(box: HTMLElement | null, height: number): void {
+  const most = `${24 * Math.ceil(height / 24)}px`;
+  if (box && box.style.maxHeight !== most) box.style.maxHeight = most;
+}

@@ -48,6 +48,11 @@ export const arcOf = (a: Point, b: Point, from: number, to: number): Point[] =>
 export const squareAt = ([x, y]: Point, half: number): Box =>
   grown({ x, y, wide: 0, tall: 0 }, half);
 
+/** A box with sides of at least some pixels. */
+export function atLeast({ x, y, wide, tall }: Box, side: number): Box {
+  return { x, y, wide: Math.max(side, wide), tall: Math.max(side, tall) };
+}
+
 /** A box that is larger on all sides by so many pixels. */
 export function grown({ x, y, wide, tall }: Box, by: number): Box {
   return { x: x - by, y: y - by, wide: wide + 2 * by, tall: tall + 2 * by };

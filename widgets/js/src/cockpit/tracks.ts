@@ -8,6 +8,7 @@ import { count, several, shareOf } from "../base/format.ts";
 import type { Box, Point } from "../base/geometry.ts";
 import type { TextStyle } from "../base/pen.ts";
 import { type Colour, hue, type Shade, type Theme, watchLooks } from "../base/theme.ts";
+import { nameLines } from "./line_names.ts";
 
 /** The height of the decisions, as in the style sheet, and the middle of their labels. */
 const [FLAGS, LABEL] = [30, 15];
@@ -116,11 +117,7 @@ export function makeTracks(box: HTMLElement, theme: Theme, seek: (batch: number)
       if (here && !dash.length) pen.dot(here, 2.5, colour);
     }
     fade(area);
-    const baselines = series.filter(({ role }) => role === "baseline").map(({ name }) => name);
-    const style = { size: 10, colour: "bad", ground: "panel", isMinor: true } as const;
-    for (const names of baselines.length ? [baselines.join("; "), `${baselines[0]}`] : []) {
-      pen.text(`dashed: ${names}`, 2, area.y + 5, { ...style, room: area.wide - 8 });
-    }
+    nameLines(pen, area, series, yOf);
   };
 
   const paintHeat = ({ series, top }: Track, area: Box) => {

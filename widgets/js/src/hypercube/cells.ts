@@ -89,8 +89,9 @@ export class CellsView extends CanvasMap<CubeFrame> {
   protected paint(frame: CubeFrame): void {
     const { pen } = this;
     const [rows = 1, ...rest] = frame.dimensions.parts;
-    const wide = Math.min(pen.wide - LEFT - 4, 400 * product(rest));
-    const area = { x: LEFT, y: TOP, wide, tall: Math.min(pen.tall - TOP - 8, 170 * rows) };
+    const tall = Math.min(pen.tall - TOP - 8, 170 * rows);
+    const wide = Math.min(pen.wide - LEFT - 4, Math.max(400 * product(rest), 2 * tall));
+    const area = { x: LEFT, y: TOP, wide, tall };
     this.boxes = new Map(this.placed(cellsOf, area));
     for (const [host, box] of this.boxes) this.paintHost(frame, host, box);
     for (const stream of frame.streams.keys()) this.paintReach(stream);
@@ -106,9 +107,11 @@ export class CellsView extends CanvasMap<CubeFrame> {
     const colour = this.paintCell(host, box, ` held${came}`);
     if (box.tall < 40) return;
     const style = { align: "center", colour, room: box.wide - 40 } as const;
-    const [[x, y], roomy] = [middle(box), box.tall > 56];
-    pen.text(`host ${host}`, x, y - (roomy ? 8 : 0), { ...style, bold: true });
-    if (roomy) pen.text(`${count(stored[host] ?? 0)} rows`, x, y + 9, { ...style, size: 11 });
+    // below this height frames would cross two lines of text
+    const [[x, y], roomy] = [middle(box), box.tall > 76];
+    const [name, held] = [`host ${host}`, `${count(stored[host] ?? 0)} rows`];
+    pen.text(roomy ? name : `${name}: ${held}`, x, y - (roomy ? 8 : 0), { ...style, bold: true });
+    if (roomy) pen.text(held, x, y + 9, { ...style, size: 11 });
   }
 
   /** The cells of one row of a stream; while the batch is shown, of one part after the other. */

@@ -45,7 +45,10 @@ export class SharesView extends CanvasMap<SheddingFrame> {
     const shares = `${percent(frame.work)} of the work finds ${percent(frame.recall)} of the results`;
     const title = frame.is_learned ? shares : `${percent(frame.work)} of the pairs are compared`;
     this.head("", title, frame.is_learned ? ": the pairs that give most are compared" : "");
-    this.signs([], ["filled: compared", "outline: left out"]);
+    this.signs(
+      [],
+      ["height: matches that a pair is expected to give", "filled: compared", "outline: left out"],
+    );
     const [margin, interval] =
       frame.margin === null ? ["", ""] : [` ± ${count(frame.margin)}`, " (95 %)"];
     const found = `found ${count(frame.results)} · full join estimated ${count(frame.estimated)}`;
@@ -114,7 +117,7 @@ export class SharesView extends CanvasMap<SheddingFrame> {
     pen.straight(left, y + tall, left, y, "ink", 1.5);
     pen.dot([left, level], 6, "ink", "panel", 2);
     const right = frame.work < 0.5;
-    const beside = { bold: true, align: right ? "left" : "right" } as const;
+    const beside = { bold: true, align: right ? "left" : "right", ground: "panel" } as const;
     const low = Math.min(y + tall - 10, level + 18);
     pen.text(`${percent(frame.recall)} of results`, left + (right ? 12 : -12), low, beside);
     const spent = `${percent(frame.work)} of pairs compared`;

@@ -3,9 +3,10 @@
 import type { GridFrame } from "../../frames.ts";
 import { CanvasMap, chosen, type Detail } from "../base/canvas_map.ts";
 import { records, sum } from "../base/columns.ts";
-import { wordy } from "../base/dom.ts";
+import { limitHeight, wordy } from "../base/dom.ts";
 import { count, percent, shareOf } from "../base/format.ts";
-import { type Box, between, eased, fitted, middle } from "../base/geometry.ts";
+import { atLeast, type Box, between, eased, fitted, middle } from "../base/geometry.ts";
+import { nameQuantiles, shownHosts } from "../base/quantiles.ts";
 import { hue } from "../base/theme.ts";
 
 const HUES = [hue(0), hue(1)];
@@ -80,7 +81,19 @@ export class GridView extends CanvasMap<GridFrame> {
     if (frame.load !== null) this.paintHost(frame);
     const { n, places, stored, load_before: before } = frame;
     const hosts = n ? records(places) : stored.map((_, host) => ({ host, row: 0 }));
-    this.paintHeld(this.bars, hosts, before, "bad");
+    const shown = shownHosts(hosts, stored);
+    this.paintHeld(this.bars, shown, before, "bad");
+    nameQuantiles(this.bars.pen, shown, stored);
+  }
+
+  /** Leaves the height that the matrix cannot fill to what stands below it. */
+  override draw(...all: Parameters<CanvasMap<GridFrame>["draw"]>): void {
+    const [{ rows, across: first }] = all;
+    const { clientWidth: wide, clientHeight: tall, parentElement } = this.pen.canvas;
+    const room = { x: 0, y: 0, wide: wide - LEFT - REST, tall: 1e6 };
+    const filled = fitted(rows[first] ?? 0, rows[1 - first] ?? 0, room).tall + TOP + REST;
+    if (wide > tall) limitHeight(parentElement, filled);
+    super.draw(...all);
   }
 
   /** Two things, one for each stream, in the order across and down. */
@@ -102,7 +115,7 @@ export class GridView extends CanvasMap<GridFrame> {
     this.scale.textContent = `100 px = ${count(rows)} rows, both sides alike`;
     const least = frame.is_moving ? 44 : 24; // else what flies hides a number
     for (const [host, box] of placed) {
-      const colour = this.paintCell(host, box);
+      const colour = this.paintCell(host, atLeast(box, 2));
       const style = { size: 11, bold: true, colour, room: box.wide - 12 };
       if (placed.size > 256 || box.tall < least) continue;
       pen.text(`${host}`, box.x + 6, box.y + 11, style);
@@ -137,12 +150,8 @@ export class GridView extends CanvasMap<GridFrame> {
     const scale = Math.min(
       ...both.flatMap((sides) => sides.map((side, k) => (room[k] ?? 0) / Math.max(1, side))),
     );
-    const [now, old] = both.map(([a = 0, d = 0]) => ({
-      x: 10,
-      y: 9,
-      wide: scale * a,
-      tall: scale * d,
-    }));
+    const at = { x: 10, y: 9 };
+    const [now, old] = both.map(([a = 0, d = 0]) => ({ ...at, wide: scale * a, tall: scale * d }));
     if (now) pen.box(now, { fill: pen.theme.load(0.35), round: 2 });
     if (old) pen.box(old, { stroke: "ink", dash: [2, 4] });
     if (now) this.nameSides(now, [], this.ways(HUES), pen);
