@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -208,3 +209,10 @@ def test_a_description_agrees_with_the_events() -> None:
 )
 def test_marks_of_a_scale_are_round(span: float, most: int, step: float) -> None:
     assert choose_step(span, most) == pytest.approx(step)
+
+
+def test_marks_between_whole_numbers_are_whole() -> None:
+    picture = LinePicture("Rows.", (2, 4), (Curve("rows", (6, 4)),), along="hosts")
+    assert re.findall(r"<s[^>]*>([\d.]+)</s>", picture.to_html()) == ["2", "3", "4"]
+    picture = LinePicture("Rows.", (0, 0.5), (Curve("rows", (6, 4)),), along="skew")
+    assert re.findall(r"<s[^>]*>([\d.]+)</s>", picture.to_html())[1] == "0.1"

@@ -111,6 +111,9 @@ def test_a_hub_is_shown_as_a_run_with_nodes_as_hosts(hub: SteppedHub) -> None:
         assert sum(values[stored]) == sum(m.live_tuples for m in commit.operator_metrics)
     labels = [flag["short"] for flag in page["annotations"]]
     assert "+ wide" in labels and "N4 fails" in labels
+    _, sent = page["timeline"]["tracks"]
+    shown = [frame["state_map"]["hub"]["bytes"] for frame in page["frames"]]
+    assert (sent["name"], sent["series"][0]["values"]) == ("bytes sent", shown)
 
 
 def test_a_plan_has_streams_operators_and_what_compensates() -> None:

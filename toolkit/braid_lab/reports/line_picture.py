@@ -99,6 +99,8 @@ class LinePicture:
             low = 100 * k * step / top
             yield f'<i style="bottom:{low:.2f}%"><u>{format_number(k * step)}</u></i>'
         along = choose_step(self.places[-1] - self.places[0], 6)
+        if all(float(place).is_integer() for place in self.places):
+            along = max(1.0, along)
         marks = _list_multiples(self.places[0], self.places[-1], along)
         for k, place in enumerate(marks):
             few = ' class="braid-report-few"' if k % 2 else ""

@@ -146,7 +146,8 @@ def _find_claims(claims: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str
     broken = [
         f"{c['source']}: {_shorten_text(c['statement'])}" for c in tried if c["holds"] == "no"
     ]
-    more = f" {len(broken) - 2} more do not." if len(broken) > 2 else ""
+    rest = len(broken) - 2
+    more = f" {rest} more {'does' if rest == 1 else 'do'} not." if rest > 0 else ""
     yield headline, f"These do not: {'; '.join(broken[:2])}.{more}" if broken else ""
 
 

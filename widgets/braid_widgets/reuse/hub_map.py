@@ -5,17 +5,19 @@ Latencies are given; bytes are counted. Source: Seshadri 2008, figure 1.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from itertools import pairwise
 from typing import Any, NamedTuple, TypedDict
 
+from braid.core.run_events import BatchCommitted
 from braid.papers.reuse.hub_events import HubBatchCommitted, HubStarted
 from braid.util.machine import format_bytes
 
 from braid_widgets.base.columnar import Columns
 from braid_widgets.base.key_figures import KeyFigure
-from braid_widgets.base.run_view import RunView
+from braid_widgets.base.run_view import HISTORY, RunView
 from braid_widgets.base.state_maps import StateMap
+from braid_widgets.base.track_records import Track, make_series, make_track
 from braid_widgets.reuse.hub_view_state import (
     HubMove,
     HubOperator,
@@ -83,9 +85,12 @@ class HubMap(StateMap):
     def __init__(self, scene: RunView) -> None:
         super().__init__(scene)
         self.state = HubViewState()
+        self._sent: deque[tuple[int, int]] = deque(maxlen=HISTORY)
 
     def apply_event(self, event: Any) -> None:
         self.state.apply_event(event)
+        if isinstance(event, BatchCommitted):
+            self._sent.append((event.batch + 1, sum(flow.bytes for flow in self._list_flows())))
 
     def make_frame(self) -> HubFrame:
         flows, links = self._list_flows(), [HubLink(a, b) for a, b, _ in self.state.network.links]
@@ -105,8 +110,14 @@ class HubMap(StateMap):
 
     def make_key_figure(self) -> KeyFigure:
         """Return the bytes over all links in the last batch."""
-        size = sum(flow.bytes for flow in self._list_flows())
-        return KeyFigure("over the network", format_bytes(size), "bytes over all links, this batch")
+        sent = format_bytes(self._sent[-1][1])
+        return KeyFigure("over the network", sent, "bytes over all links, this batch")
+
+    def make_tracks(self) -> list[Track]:
+        """Return the bytes over all links, batch by batch."""
+        batches, sizes = ([*column] for column in zip(*self._sent, strict=True))
+        sent = make_series("sent", "main", batches, sizes)
+        return [make_track("bytes sent", "lines", "bytes", [sent], None)]
 
     def _list_nodes(self) -> list[HubNode]:
         start, names = self.scene.find_latest(HubStarted), self.scene.stream_aliases

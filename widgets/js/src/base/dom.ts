@@ -95,8 +95,9 @@ export function meter(whole: number, parts: Record<string, number>): HTMLElement
   return bar;
 }
 
-/** Limits the height of a box to about so many pixels; it changes in steps, else all moves often. */
+/** Limits the height of a box to about so many pixels: in steps, as else all moves often, and with
+ * room for a text along its side. */
 export function limitHeight(box: HTMLElement | null, height: number): void {
-  const most = `${24 * Math.ceil(height / 24)}px`;
+  const most = `${24 * Math.max(6, Math.ceil(height / 24))}px`;
   if (box && box.style.maxHeight !== most) box.style.maxHeight = most;
 }
