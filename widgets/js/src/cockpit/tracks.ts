@@ -117,7 +117,7 @@ export function makeTracks(box: HTMLElement, theme: Theme, seek: (batch: number)
       if (here && !dash.length) pen.dot(here, 2.5, colour);
     }
     fade(area);
-    nameLines(pen, area, series, yOf);
+    nameLines(pen, area, series, (batch) => xOf(batch, 0.5), yOf);
   };
 
   const paintHeat = ({ series, top }: Track, area: Box) => {
