@@ -163,6 +163,10 @@ def test_a_link_leads_to_a_moment(replay: Page) -> None:
     replay.locator(".braid").press("End")
     replay.get_by_role("button", name="Link to this moment").click()
     expect(replay).to_have_url(re.compile(r"#b=48&s=host:21&d=1$"))
+    replay.evaluate("location.hash = '#b=999&s=host:64'")
+    replay.reload()
+    expect(replay.locator(".braid")).to_have_attribute("data-batch", "48")
+    expect(replay.locator(".braid-side h2")).to_have_text("All hosts")
 
 
 def test_the_matrix_is_to_scale_and_its_cells_have_the_hosts_of_the_grid(replay: Page) -> None:

@@ -56,10 +56,11 @@ export function makeInspector(box: HTMLElement, offerIn: OfferIn, inspect?: Insp
     },
     show(page: CockpitPage, frame: BatchFrame, selected: string): void {
       const [, kind, name = ""] = /^(host|query):(.*)$/.exec(selected) ?? [];
-      const host = kind === "host" ? Number(name) : undefined;
       const { batch } = frame;
       const held = page.hosts.values.map((values) => values[0] ?? []);
       const latest = held.at(-1) ?? [];
+      const isHost = kind === "host" && held.some((rows) => rows[Number(name)] !== undefined);
+      const host = isHost ? Number(name) : undefined;
       const detail = detailOf(frame.state_map, selected);
       const { title, words, pairs } = detail ?? wholeOf(page, latest.length, host);
       const did = detail && host === undefined ? [] : didPairs(page, batch, host);
@@ -74,7 +75,7 @@ export function makeInspector(box: HTMLElement, offerIn: OfferIn, inspect?: Insp
       const offer = (text: string, place: Place) =>
         inspect && pressed(shown, text, () => ask(place, shown));
       if (host !== undefined) offer("Blocks on this host", { host, batch });
-      else if (kind && detail) offer("What serves it", { query: name, batch });
+      else if (kind === "query" && detail) offer("What serves it", { query: name, batch });
       const isThere = detail !== undefined || host !== undefined;
       offerTouches(isThere ? page.touches : [], selected, latest[Number(name)] ?? 0);
       rest.replaceChildren(...conditionPart(page, frame), ...secondsPart(page, batch));
