@@ -11,9 +11,11 @@ from random import Random
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
+import duckdb
 import pyarrow as pa
 import pytest
 from braid import PredicateError
+from braid.answer_check_text import set_session_zone
 from braid.condition.column_names import parse_condition, resolve_columns
 from braid.condition.constant_folding import fold_constants
 from braid.condition.event_time_offsets import TimeColumn
@@ -433,6 +435,18 @@ def test_the_spread_of_a_zone_covers_its_history() -> None:
     assert [find_zone_spread(zone) for zone in ("UTC", "GMT+05:30", "Etc/GMT-3")] == [0, 0, 0]
     assert find_zone_spread("Pacific/Apia") >= 24 * hour
     assert find_zone_spread("No/Zone") == 27 * hour
+
+
+def test_duckdb_reads_times_without_a_zone_in_every_form_of_an_offset() -> None:
+    """``UTC+5:30`` would be five hours in DuckDB, and ``UT`` is unknown to it."""
+    offsets = {"+05:30": 5.5, "UTC+5:30": 5.5, "-8": -8, "GMT-0030": -0.5, "UT+01:00": 1, "UT": 0}
+    for zone, hours in offsets.items():
+        with duckdb.connect() as database:
+            set_session_zone(database, {"zone": zone})
+            text = "SELECT epoch_us(TIMESTAMP '2026-01-02 12:00:00'::TIMESTAMPTZ)"
+            ((micros,),) = database.execute(text).fetchall()
+        noon = (datetime(2026, 1, 2, 12, tzinfo=UTC) - EPOCH) / timedelta(microseconds=1)
+        assert micros == noon - hours * 3600 * SECOND, zone
 
 
 def outcome(on: str) -> Reach | str:

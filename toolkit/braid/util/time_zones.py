@@ -16,6 +16,7 @@ _WIDEST = 27 * UNITS["hour"]
 apart.
 """
 _FIXED = re.compile(r"((UTC|GMT|UT)?[+-]\d{1,2}(:?\d{2}){0,2}|UTC|GMT|UT|Z|Etc/.*)")
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})((?::?\d{2}){0,2})")
 _FIRST, _LAST = datetime(1840, 1, 1), datetime(2040, 1, 1)
 """Years with different offsets. Before them a zone has local mean time, after them it repeats."""
 
@@ -23,10 +24,17 @@ _FIRST, _LAST = datetime(1840, 1, 1), datetime(2040, 1, 1)
 def name_duckdb_zone(zone: str) -> str:
     """Return DuckDB's name of a time zone of Spark.
 
+    DuckDB reads the minutes of an offset only if its hour has two digits.
+
     >>> name_duckdb_zone("Z"), name_duckdb_zone("+05:30"), name_duckdb_zone("Europe/Berlin")
     ('UTC', 'GMT+05:30', 'Europe/Berlin')
+    >>> name_duckdb_zone("UTC+5:30"), name_duckdb_zone("UT-3"), name_duckdb_zone("UT")
+    ('GMT+05:30', 'GMT-03', 'UTC')
     """
-    return "UTC" if zone in UTC else f"GMT{zone}" if zone[0] in "+-" else zone
+    if offset := _OFFSET.fullmatch(zone):
+        sign, hour, rest = offset.groups()
+        return f"GMT{sign}{hour:0>2}{rest}"
+    return "UTC" if zone in (*UTC, "UT") else zone
 
 
 @lru_cache
