@@ -87,6 +87,13 @@ def test_a_page_leaves_out_unknown_events_and_ends_at_a_damaged_line(folder, tmp
     assert page["frames"] == Cockpit(events).page["frames"] != []
     assert omissions in save_run_page(recording, tmp_path / "page.html").read_text("utf-8")
     assert read_known_events(folder) == (MIGRATION, "")
+    recording.write_bytes(b"".join([*lines, last[:-1]]))
+    assert read_known_events(recording) == (MIGRATION, ""), "a last line without a newline"
+    recording.write_bytes(b"".join([*lines, last[:-9]]))
+    cut = f"line {len(MIGRATION)} is damaged, the rest is left out"
+    assert read_known_events(recording) == (MIGRATION[:-1], cut)
+    (folder / "events.jsonl").write_bytes(recording.read_bytes())
+    assert read_known_events(folder) == (MIGRATION[:-1], ""), "its driver may be writing"
     recording.write_bytes(b"{\n" + lines[0])
     with pytest.raises(DamagedRunError, match="is damaged: the line that begins with '{'"):
         read_known_events(recording)

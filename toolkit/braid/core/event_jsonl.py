@@ -140,6 +140,13 @@ class EventTail:
         self._offset += len(text) - len(self._begun)
         return [line for line in lines if line.strip()]
 
+    def read_cut_line(self) -> list[bytes]:
+        """Return the line at the end of a recording that has no newline; none in a run folder,
+        whose driver may be writing it.
+        """
+        is_recording = self.file.name != "events.jsonl"
+        return [self._begun] if is_recording and self._begun.strip() else []
+
 
 def read_known_events(path: str | Path) -> tuple[list[Any], str]:
     """Return the events of a run folder, a recording or a bundle, and what is left out, in words.
@@ -149,7 +156,8 @@ def read_known_events(path: str | Path) -> tuple[list[Any], str]:
     """
     events: list[Any] = []
     unknown, ends = 0, ""
-    for number, line in enumerate(EventTail(path).read_new_lines(), 1):
+    tail = EventTail(path)
+    for number, line in enumerate([*tail.read_new_lines(), *tail.read_cut_line()], 1):
         try:
             events.append(decode_event(line, path))
         except _UnknownEventError:
