@@ -68,6 +68,7 @@ def test_a_limited_source_whose_lag_grows_falls_behind() -> None:
     # Five batches after the first one have a lag; then three in a row ask for another verdict.
     assert [v["word"] for v in verdicts] == ["keeps up"] * 7 + ["falls behind"] * 2
     assert verdicts[-1]["figure"] == "lag up 1.5 s in 5 batches"
+    assert judge_pace(limited(*[0.999] * 9))["figure"] == "lag up 5 ms in 5 batches"
     assert judge_pace(timed(*[0.3] * 9))["figure"] == "30% of 1 s a batch"
 
 

@@ -109,7 +109,7 @@ class VerdictTracker:
             return _NO_VERDICT
         figure = f"{self.used_share:.0%} of {self._interval:g} s a batch"
         if self.used_share < NEAR and self._lag_growth:
-            lag = format_duration(round(1e6 * self._lag_growth, -5))
+            lag = format_duration(float(f"{1e6 * self._lag_growth:.2g}"))
             figure = f"lag up {lag} in {GROWING} batches"
         return {"word": _WORDS[self._tone], "figure": figure, "tone": self._tone}
 
