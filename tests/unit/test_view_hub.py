@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from braid import run_touches
@@ -14,10 +15,8 @@ from braid.hub import hub_metrics, operator_moves
 from braid.hub.hub import QueryHub
 from braid.hub.query_handle import HubQuery
 from braid.papers.reuse.deployment import DeployedQuery, add_query
-from braid.papers.reuse.hub_events import (
-    HubBatchCommitted,
-    QuerySubmitted,
-)
+from braid.papers.reuse.hub_events import HubBatchCommitted, NodeFailed, QuerySubmitted
+from braid.papers.reuse.network import Network
 from braid.papers.reuse.reuse_lattice import ReuseLattice
 from braid_lab.reuse import airport_day
 from braid_lab.reuse import claims as paper
@@ -114,6 +113,9 @@ def test_a_hub_is_shown_as_a_run_with_nodes_as_hosts(hub: SteppedHub) -> None:
     _, sent = page["timeline"]["tracks"]
     shown = [frame["state_map"]["hub"]["bytes"] for frame in page["frames"]]
     assert (sent["name"], sent["series"][0]["values"]) == ("bytes sent", shown)
+    fails = [type(event) for event in happened].index(NodeFailed)
+    with patch.object(Network, "without_nodes", side_effect=AssertionError("paths anew")):
+        assert recorded_page(happened[:fails])["frames"] == page["frames"][:2]
 
 
 def test_a_plan_has_streams_operators_and_what_compensates() -> None:

@@ -85,27 +85,28 @@ class HubMap(StateMap):
     def __init__(self, scene: RunView) -> None:
         super().__init__(scene)
         self.state = HubViewState()
+        self._flows: list[HubFlow] = []
         self._sent: deque[tuple[int, int]] = deque(maxlen=HISTORY)
 
     def apply_event(self, event: Any) -> None:
         self.state.apply_event(event)
         if isinstance(event, BatchCommitted):
-            self._sent.append((event.batch + 1, sum(flow.bytes for flow in self._list_flows())))
+            self._flows = self._list_flows()
+            self._sent.append((event.batch + 1, sum(flow.bytes for flow in self._flows)))
 
     def make_frame(self) -> HubFrame:
-        flows, links = self._list_flows(), [HubLink(a, b) for a, b, _ in self.state.network.links]
-        sizes = [flow.bytes for flow in flows]
+        links = [HubLink(a, b) for a, b, _ in self.state.network.links]
         return {
             "streams": list(self.scene.stream_aliases),
             "nodes": Columns.from_records(HubNode, self._list_nodes()),
             "links": Columns.from_records(HubLink, links),
-            "flows": Columns.from_records(HubFlow, flows),
+            "flows": Columns.from_records(HubFlow, self._flows),
             "operators": Columns.from_records(HubOperator, self.state.operators.values()),
             "queries": Columns.from_records(HubRequest, self.state.queries.values()),
             "moves": Columns.from_records(HubMove, self.state.moves),
-            "bytes": sum(sizes),
+            "bytes": self._sent[-1][1],
             "saved_share": find_saved_share(self.state.submitted.values()),
-            "scale_max": max(sizes, default=0),
+            "scale_max": max((flow.bytes for flow in self._flows), default=0),
         }
 
     def make_key_figure(self) -> KeyFigure:
@@ -134,7 +135,8 @@ class HubMap(StateMap):
     def _list_flows(self) -> list[HubFlow]:
         """Return the bytes from node to node, on the shortest paths past failed nodes."""
         streams = list(self.scene.stream_aliases)
-        network = self.state.network.without_nodes(*self.state.failed_nodes)
+        network, failed = self.state.network, self.state.failed_nodes
+        network = network.without_nodes(*failed) if failed else network  # else paths are kept
         batch = self.scene.find_latest(HubBatchCommitted)
         sums: Counter[tuple[str, str, int]] = Counter()
         for flow in batch.flows if batch else ():
