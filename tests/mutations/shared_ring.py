@@ -119,7 +119,7 @@ def on_a_chain() -> Tries:
         ]
         table = pd.DataFrame(rows, columns=["results", "the same"])
         names = ("chain", "days", "month", "batches", "queries", "windows", "selecting")
-        changes = ("added", "removed", "changes")
+        changes = ("added", "complete", "removed", "changes")
         return record_values(
             table.replace({"the same": {True: "yes", False: "no"}}),
             **dict.fromkeys((*names, *changes), "few"),

@@ -18,6 +18,10 @@ class DamagedRunError(BraidError, ValueError):
     """A file of a run is missing or damaged."""
 
 
+class UnknownEventError(BraidError, ValueError):
+    """An event of a kind that neither this version of Braid nor a plugin has."""
+
+
 class FencedError(BraidError, RuntimeError):
     """Another driver has taken over the run."""
 

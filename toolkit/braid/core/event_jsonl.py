@@ -16,7 +16,7 @@ from braid.core.bundle_parts import EVENTS as BUNDLED_EVENTS
 from braid.core.bundle_parts import is_bundle, read_bundle_part
 from braid.core.plugin_provider import current_provider
 from braid.core.run_events import EVENTS, Event, RunEnded
-from braid.errors import DamagedRunError
+from braid.errors import DamagedRunError, UnknownEventError
 
 VERSION = 1
 """Version of the line format. Other versions are refused."""
@@ -34,10 +34,6 @@ def event_to_dict(event: Event) -> dict[str, Any]:
     return {"format_version": VERSION, "type": type(event).__name__, **values}
 
 
-class _UnknownEventError(ValueError):
-    """An event of a kind that neither this version of Braid nor a plugin has."""
-
-
 def event_from_dict(data: Mapping[str, Any]) -> Any:
     """Return the event from its plain values.
 
@@ -47,7 +43,7 @@ def event_from_dict(data: Mapping[str, Any]) -> Any:
     if version != VERSION:
         raise ValueError(_describe_refusal(name, version))
     if (kind := _find_event_type(name)) is None:
-        raise _UnknownEventError(_describe_refusal(name, version))
+        raise UnknownEventError(_describe_refusal(name, version))
     return msgspec.convert(data, kind, str_keys=True)
 
 
@@ -160,7 +156,7 @@ def read_known_events(path: str | Path) -> tuple[list[Any], str]:
     for number, line in enumerate([*tail.read_new_lines(), *tail.read_cut_line()], 1):
         try:
             events.append(decode_event(line, path))
-        except _UnknownEventError:
+        except UnknownEventError:
             unknown += 1
         except DamagedRunError:
             if not events:
