@@ -231,7 +231,7 @@ MUTATIONS = [
         "braid.papers.slices.chain.Chain.initial_state",
         cheapest,
         measured,
-        ("S_join has no effect on the state",),
+        ("S_join has no effect on the chain's state",),
     ),
     Mutation(
         "an unmerged chain: CPU-Opt merges nothing",

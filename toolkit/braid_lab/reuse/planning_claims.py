@@ -134,7 +134,7 @@ def top_down_cost_claim(planners: pd.DataFrame) -> Finding:
     others = ratio.drop([n for n in ratio.index if n.startswith("top-down")])
     result = f"{ratio[TOP_DOWN]:.3g} of its cost; others {format_values(others)} (modelled)"
     reading = (
-        f"with clusters of {MOST} nodes, in the mean of queries and numbers of streams: "
+        f"with clusters of at most {MOST} nodes, in the mean of queries and numbers of streams: "
         f"{ratio[TOP_DOWN]:.3f} of the cost of the exact planner, {worst:.3f} in the mean of "
         "queries for its worst number of streams"
     )
@@ -153,8 +153,8 @@ def top_down_search_claim(planners: pd.DataFrame) -> Finding:
     looked = planners[planners["planner"] == TOP_DOWN].set_index("streams")["looked"]
     result = f"part that is looked at, by streams: {format_values(looked)} (modelled)"
     reading = (
-        f"with clusters of {MOST} nodes, in the mean of queries, for three streams and more: "
-        f"{looked[looked.index > 2].max():.2%} at most"
+        f"with clusters of at most {MOST} nodes, in the mean of queries, for three streams and "
+        f"more: {looked[looked.index > 2].max():.2%} at most"
         + "".join(f"; for two it is {part:.0%}" for part in looked[looked.index == 2])
     )
     finding = judge_reading(result, (looked[looked.index > 2] < 0.01).all(), reading)

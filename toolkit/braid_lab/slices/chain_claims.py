@@ -104,7 +104,7 @@ def _format_span(shares: pd.Series) -> str:
 
 @CLAIMS.claim(
     "Fig. 8.1(b), (e), section 8.2",
-    "S_join has no effect on the state",
+    "S_join has no effect on the chain's state",
     is_required=True,
     setting=LEARNED,
 )
@@ -168,12 +168,14 @@ def rates_claim(gains: pd.DataFrame) -> Finding:
     """Fig. 8.2: the gain grows with the rates; ``gains`` are of ``mean_gains.gain_by_rate``."""
     by = gains.pivot_table("gain_counted", ["windows", "sigma", "seed"], "rate")
     more = by[max(by)] - by[min(by)]
-    means = 100 * more.groupby(level=["windows", "sigma"]).mean()
+    by_setting = (100 * more).groupby(level=["windows", "sigma"])
+    means, errors = by_setting.mean(), by_setting.sem()
     reading = (
         f"gain over the next best in the mean of {gains['seed'].nunique()} seeds, greater at "
         f"{max(by):g} than at {min(by):g} tuples/s in {means.gt(0).sum()} of {len(means)} "
-        f"settings, by {means.min():.2f} to {means.max():.2f} points; in "
-        f"{more.gt(0).sum()} of {len(more)} single pairs of runs"
+        f"settings, by {means.min():.2f} to {means.max():.2f} points (the least with a standard "
+        f"error of {errors[means.idxmin()]:.2f}); in {more.gt(0).sum()} of {len(more)} single "
+        "pairs of runs"
     )
     return judge_reading(
         f"by {means.min():.2f} to {means.max():.2f} points", (means > 0).all(), reading

@@ -12,10 +12,14 @@ _TABLE = (
 _RUNS = f"{_STREAMS}; {{seconds}} s from empty states, seeds {{seeds}}"
 _HELD = "state in the mean of batches from the longest window on"
 _RIVALS = "Chain (Mem-Opt), pull-up (a chain of one slice) and partition (two such chains), counted"
-_SERVED = f"{_RIVALS}; service rate: results of all queries per thousand comparisons"
+_RATE = (
+    "service rate: results of all queries per thousand comparisons, to probe, purge, route, "
+    "filter, select, split and unite"
+)
+_SERVED = f"{_RIVALS}; {_RATE}"
 _CHAINS = (
-    "Chain in the slices of Mem-Opt and of CPU-Opt; service rate: results of all queries per "
-    "thousand comparisons, counted, and C_sys for each tuple and slice; a router that {router} "
+    f"Chain in the slices of Mem-Opt and of CPU-Opt; {_RATE}, counted, and C_sys for each tuple "
+    "and slice; a router that {router} "
     "each result, a C_sys of {part} of what merges {even} uniform windows, S⋈ = {join}"
 )
 SETTINGS = {
@@ -43,7 +47,7 @@ LEARNED = (
 )
 BY_RATE = (
     f"{_SERVED}; {_QUERIES} in {{settings:count}} settings of Table 8.1 with S⋈ = {{join}}, "
-    f"{_STREAMS}; {{seconds}} s from empty states, {{seeds:count}} seeds"
+    f"{_STREAMS}; {{seconds}} s from empty states, seeds {{seeds:range}}"
 )
 MERGED = (
     "the shortest path that Chain (CPU-Opt) takes, over C_sys, in comparisons for each tuple and "
