@@ -373,6 +373,10 @@ def test_a_failing_source_is_told_and_can_be_resumed(
     again = StreamJoin.resume(tmp_path / "run", join.streams, availableNow=True)
     again.awaitTermination()
     assert again.results().count() == 20
+    spark.createDataFrame(rows.slice(0, 10)).coalesce(1).write.mode("append").parquet(str(source))
+    later = join.start(tmp_path / "run", availableNow=True)
+    assert later.awaitTermination()
+    assert later.results().count() == 50, "the same start reads the files that have come since"
 
 
 def test_a_failing_placement_is_told(
