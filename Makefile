@@ -1,6 +1,6 @@
 # Everything below makes what it needs: .venv with packages in the versions of requirements.lock, and a check for Java.
 BIN := .venv/bin
-# Notebooks and reports need 90 of these packages, the rest of the targets all of them.
+# Notebooks and reports need about half of these packages, the rest of the targets all of them.
 LAB := .venv/.lab
 READY := .venv/.ready
 # Node comes with a package of the lock; npm's packages go to widgets/js/node_modules.

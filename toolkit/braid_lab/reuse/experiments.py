@@ -182,7 +182,7 @@ def search_times(
     """Return E5: search times for operators that a query can reuse; seconds are measured.
 
     These have its base conditions. The search is in the lattice, in the lattice of one region, and
-    operator by operator; each is timed some ``times``, of which the least is returned.
+    operator by operator. Each is timed ``times`` times; the least time is returned.
     """
     rows = []
     for count in counts:

@@ -218,7 +218,7 @@ class LaunchPanel(W.VBox):
             control = self.inputs[name]
             with suppress(TraitError):
                 control.value = value
-                if value is not None:  # of which a choice takes none
+                if value is not None:  # a choice takes it as nothing chosen
                     continue
             raise ValueError(f"{name} is {value!r}; it must be {describe_values(control)}")
 

@@ -77,7 +77,7 @@ export abstract class CanvasMap<Frame extends Held> {
   private readonly title: HTMLElement;
   private readonly legend: HTMLElement;
   private readonly note: HTMLElement;
-  /** What stands below the map. */
+  /** The box of the parts below the map. */
   private parts: HTMLElement | undefined;
 
   constructor(box: HTMLElement, theme: Theme) {

@@ -2,14 +2,14 @@
 import { count } from "./format.ts";
 import type { Pen } from "./pen.ts";
 
-/** Hosts of which more are not shown one by one. */
+/** The most hosts that are shown one by one. */
 const MOST = 1024;
 const SHARES = { fullest: 0, "90 %": 0.1, median: 0.5, least: 1 };
 
 interface Shown {
   host: number;
   row: number;
-  /** What it stands for; empty for itself. */
+  /** The quantile that it stands for; empty for itself. */
   quantile?: string;
 }
 
