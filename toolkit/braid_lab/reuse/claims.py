@@ -118,9 +118,8 @@ def figure_1_claim() -> Finding:
     neither = sum(at == ("own", "own") for at in decided.values())
     result = f"SINK4: {decided[1, 1][0]}; SINK1: {decided[1, 1][1]} (modelled)"
     reading = (
-        "with links, rates and selectivities of ours, of which the paper prints none, and which "
-        f"are chosen so that it holds if none is changed: so in {len(both)} of {len(decided)} "
-        f"settings; in {shared} Q2 reuses it at both, in {neither} at neither"
+        "with links, rates and selectivities of ours, as the paper prints none, chosen so that it "
+        f"holds if none is changed: it does in {len(both)} of {len(decided)} settings; in {shared} Q2 reuses it at both, in {neither} at neither"
     )
     ran = {"factors": FACTORS, "sinks": SINKS, "nodes": len(figure_1_example()[0].nodes)}
     finding = judge_reading(result, (1, 1) in both, reading)
