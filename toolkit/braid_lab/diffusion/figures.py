@@ -116,7 +116,7 @@ def first_lengths(
 
 
 WATCHED_RATES = ((2.0, 8.0), (1.0, 4.0), (4.0, 16.0))
-"""Rates in place of the paper's videos, whose rates it does not state; the first are those drawn."""
+"""In place of the paper's videos, whose rates it does not state; the first are those drawn."""
 
 
 def total_results(

@@ -119,7 +119,8 @@ def figure_1_claim() -> Finding:
     result = f"SINK4: {decided[1, 1][0]}; SINK1: {decided[1, 1][1]} (modelled)"
     reading = (
         "with links, rates and selectivities of ours, as the paper prints none, chosen so that it "
-        f"holds if none is changed: it does in {len(both)} of {len(decided)} settings; in {shared} Q2 reuses it at both, in {neither} at neither"
+        f"holds if none is changed: it does in {len(both)} of {len(decided)} settings; in {shared} "
+        f"Q2 reuses it at both, in {neither} at neither"
     )
     ran = {"factors": FACTORS, "sinks": SINKS, "nodes": len(figure_1_example()[0].nodes)}
     finding = judge_reading(result, (1, 1) in both, reading)
