@@ -100,7 +100,7 @@ class CockpitPage(TypedDict):
 
     - ``state``: one word, such as "live".
     - ``name``: the joined streams; ``condition`` is on what they are joined.
-    - ``note``: what runs and how it ended.
+    - ``note``: what runs and how it ended; ``host_word`` is "node" on a ring and in a hub.
     - ``seconds_left``: the time left, in words.
     - ``seconds_since_commit``: seconds since the last commit; None if the run has ended or this is
       unknown.
@@ -113,6 +113,7 @@ class CockpitPage(TypedDict):
     name: str
     condition: str
     note: str
+    host_word: str
     seconds_left: str
     seconds_since_commit: float | None
     frames: list[BatchFrame]
@@ -265,6 +266,7 @@ class FrameCollector:
             "name": join_names(self.scene),
             "condition": self.scene.start.condition if self.scene.start else "",
             "note": " · ".join(filter(None, (run_note(self.scene), self._omissions))),
+            "host_word": _name_host(self.scene),
             "seconds_left": "" if lag is None else format_time_left(self.scene),
             "seconds_since_commit": None if self.scene.end is not None else lag,
             "frames": [frame for frame in self.frames if frame["batch"] > since],
@@ -298,6 +300,12 @@ def _is_hub(scene: RunView) -> bool:
     return scene.start is not None and scene.start.placement == "QueryHub"
 
 
+def _name_host(scene: RunView) -> str:
+    """Return the word for a host."""
+    placement = scene.start.placement if scene.start else ""
+    return "node" if placement in ("QueryHub", "Ring") else "host"
+
+
 def run_title(scene: RunView) -> str:
     """Return the streams that are joined and the finished and total batches."""
     if scene.start is None:
@@ -317,7 +325,6 @@ def run_note(scene: RunView) -> str:
     if start is None:
         return ""
     hosts = scene.points[-1].hosts if scene.points else start.hosts
-    host = "node" if start.placement in ("QueryHub", "Ring") else "host"
     windows = ", ".join(f"{a} {w}" for a, w in start.windows.items()) or "full history"
     if _is_hub(scene):
         windows = "windows of each query"
@@ -328,7 +335,7 @@ def run_note(scene: RunView) -> str:
     since = scene.first_retained_batch + 1
     ends = (scene.end.outcome, scene.end.error) if scene.end else ()
     parts = (
-        f"{start.placement}, {format_count(hosts, host)}",
+        f"{start.placement}, {format_count(hosts, _name_host(scene))}",
         start.condition,
         windows,
         MODELLED if scene.is_modelled else "measured",

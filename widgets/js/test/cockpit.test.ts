@@ -31,6 +31,7 @@ function page(batches: number[], more: Partial<CockpitPage> = {}): CockpitPage {
     hosts: { batch: batches, names: ["stored"], values: batches.map((batch) => [[batch]]) },
     annotations: [],
     what_if_placements: [],
+    host_word: "host",
     what_if_message: "",
     symptoms: [],
     touches: [],

@@ -34,10 +34,10 @@ test("beside a track stands the sum of its bars, or the value of its main line",
 test("the rows of colour are those of the map, or of a measure of the hosts", () => {
   const own = { ...track("heat", [3, null], [1, 9]), name: "results by query", top: 9 };
   const hosts = { batch: [1, 2], names: ["rows held"], values: [[[5]], [[6, 7]]] };
-  const shown = { ...page([1, 2], 2, [own]), hosts } as CockpitPage;
+  const shown = { ...page([1, 2], 2, [own]), hosts, host_word: "node" } as CockpitPage;
   assert.equal(heatOf(shown, ""), own);
   const held = heatOf(shown, "rows held");
-  assert.deepEqual([held?.name, held?.top], ["rows held by host", 7]);
+  assert.deepEqual([held?.name, held?.top], ["rows held by node", 7]);
   const values = held?.series.map((row) => [row.name, row.values]);
   assert.deepEqual(values, [
     ["host:0", [5, 6]],

@@ -207,7 +207,10 @@ export class Cockpit extends Playback {
     End: () => this.go(this.last),
     " ": () => this.playOrStop(),
     Enter: (onMap) => onMap && this.walk(1),
-    Escape: () => this.select(""),
+    Escape: () => {
+      this.toggle("presenting", false);
+      this.select("");
+    },
     f: () => this.flag(1),
     F: () => this.flag(-1),
     c: () => {

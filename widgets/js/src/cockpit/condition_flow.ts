@@ -25,7 +25,7 @@ export function conditionPart(page: CockpitPage, frame: BatchFrame): Node[] {
   const bar = meter(candidates, { accent: results });
   const cost = make("div", "braid-worse", costOfResult(page, frame));
   const part = make("div", "braid-part", whole, cells, bar, cost, ...tested);
-  return [make("h3", "", "Condition, all hosts, this batch"), part];
+  return [make("h3", "", `Condition, all ${page.host_word}s, this batch`), part];
 }
 
 /** A part of the condition: the rows or pairs that it tests, and the pairs that it keeps. */

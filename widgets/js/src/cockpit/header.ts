@@ -32,6 +32,7 @@ export function makeHeader(box: HTMLElement) {
     tell();
     const state = make("span", "braid-state", STATES[page.state] ?? page.state);
     state.dataset.state = page.state;
+    state.title = page.note;
     const title = make("b", "braid-title", frame ? page.name : `${page.name} · no batch yet`);
     const note = Object.assign(make("span", "braid-note", page.note), { title: page.note });
     box.replaceChildren(state, make("div", "braid-name", title, left, note));

@@ -67,14 +67,14 @@ export function makeInspector(box: HTMLElement, offerIn: OfferIn, inspect?: Insp
       shown.replaceChildren(make("h2", "", title), words ? make("p", "", words) : "");
       if (host !== undefined) {
         const now = held[page.hosts.batch.indexOf(batch)] ?? [];
-        did.splice(1, 0, ["mean of all hosts", count(shareOf(sum(now), now.length))]);
+        did.splice(1, 0, [`mean of all ${page.host_word}s`, count(shareOf(sum(now), now.length))]);
         const most = held.reduce((top, rows) => Math.max(top, ...rows), 1);
         shown.append(meter(most, { accent: now[host] ?? 0 }));
       }
       shown.append(listed("braid-pairs", [...did, ...pairs]));
       const offer = (text: string, place: Place) =>
         inspect && pressed(shown, text, () => ask(place, shown));
-      if (host !== undefined) offer("Blocks on this host", { host, batch });
+      if (host !== undefined) offer(`Blocks on this ${page.host_word}`, { host, batch });
       else if (kind === "query" && detail) offer("What serves it", { query: name, batch });
       const isThere = detail !== undefined || host !== undefined;
       offerTouches(isThere ? page.touches : [], selected, latest[Number(name)] ?? 0);
@@ -84,11 +84,12 @@ export function makeInspector(box: HTMLElement, offerIn: OfferIn, inspect?: Insp
 }
 
 /** The text without a selection, or for a host that the map does not describe. */
-function wholeOf({ touches }: CockpitPage, hosts: number, host?: number): Detail {
+function wholeOf({ touches, host_word: word }: CockpitPage, hosts: number, host?: number): Detail {
   const act = touches.some(({ target }) => target) ? "read or change it" : "read it";
   const words = `${count(hosts)} in use; select something in the picture to ${act}`;
-  if (host === undefined) return { title: "All hosts", words, pairs: [] };
-  return { title: `Host ${host}`, words: "", pairs: [] };
+  if (host === undefined) return { title: `All ${word}s`, words, pairs: [] };
+  const title = `${word.slice(0, 1).toUpperCase()}${word.slice(1)} ${host}`;
+  return { title, words: "", pairs: [] };
 }
 
 function secondsPart({ timeline }: CockpitPage, batch: number): Node[] {

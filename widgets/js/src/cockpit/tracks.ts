@@ -35,7 +35,10 @@ export function said({ name, kind, series, unit }: Track, batch: number): string
 }
 
 /** The heat track of the map; a measure of the hosts if it is named, or if there is no such track. */
-export function heatOf({ timeline, hosts }: CockpitPage, measure: string): Track | undefined {
+export function heatOf(
+  { timeline, hosts, host_word }: CockpitPage,
+  measure: string,
+): Track | undefined {
   const own = timeline.tracks.find(({ kind }) => kind === "heat");
   const k = Math.max(0, hosts.names.indexOf(measure));
   const shown = hosts.names[k];
@@ -47,7 +50,7 @@ export function heatOf({ timeline, hosts }: CockpitPage, measure: string): Track
     return { name: `host:${host}`, role: "main", batch: hosts.batch, values };
   });
   const top = rows.reduce((most, row) => Math.max(most, ...row), 0);
-  return { name: `${shown} by host`, kind: "heat", unit: "", top, limit: null, series };
+  return { name: `${shown} by ${host_word}`, kind: "heat", unit: "", top, limit: null, series };
 }
 
 /** Batches that are named below the axis, at most, and those names; there may be no room for one. */
