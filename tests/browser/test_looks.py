@@ -195,3 +195,58 @@ def test_no_row_of_a_stepper_covers_another_or_a_name(browser: Browser, tmp_path
     page.add_style_tag(content=".braid-cell h4 { width: 9px; overflow-wrap: anywhere }")
     assert any("broken" in fault for fault in page.evaluate(COVERED))
     context.close()
+
+
+TEXTS = """() => Object.fromEntries([...document.querySelectorAll("canvas")].flatMap(
+  (canvas) => (canvas.texts ?? []).map((each) => [each.text, each])))"""
+SIDE = """() => {
+  const canvas = document.querySelector(".braid-map canvas"), dot = canvas.getContext("2d");
+  const [wide, tall] = [canvas.width, canvas.height], outer = Math.min(wide - 92, tall - 40) / 2;
+  return Array.from({length: 20}, (_, k) => {
+    const radius = outer * (0.48 + 0.5 * k / 19), angle = -Math.PI / 2 + 0.02;
+    const at = [wide / 2 + radius * Math.cos(angle), tall / 2 + radius * Math.sin(angle)];
+    return [...dot.getImageData(...at.map(Math.round), 1, 1).data].join();
+  });
+}"""
+"""The colors along the first side of the first node of a ring."""
+
+
+def test_texts_stand_at_what_they_name(browser: Browser, pages: dict[str, str]) -> None:
+    context = browser.new_context(
+        reduced_motion="reduce", viewport={"width": 1400, "height": 900}, device_scale_factor=1
+    )
+    page = context.new_page()
+
+    def read_texts(name: str, batch: int) -> dict[str, Any]:
+        page.goto(pages[name])
+        page.get_by_label("position").fill(str(batch))
+        page.evaluate(PAINTED)
+        note = page.locator(".braid-note").get_attribute("title")
+        assert note and page.locator(".braid-state").get_attribute("title") == note
+        texts: dict[str, Any] = page.evaluate(TEXTS)
+        return texts
+
+    grids = [read_texts("fluct", batch) for batch in (23, 24)]
+    stayed = [next(t for t in grid if t.startswith("had the grid stayed")) for grid in grids]
+    assert all(grid["part 1"]["x"] < grid["16 of l"]["x"] for grid in grids)
+    assert grids[1][stayed[1]]["y"] < grids[0][stayed[0]]["y"], "it rises with its line"
+    ages = read_texts("shared_ring", 11)
+    assert ages["153"]["tall"] > ages["153"]["wide"], "a thin slice has its number upright"
+    ends = [ages[f"{n} results"]["x"] for n in (102, 302, 285, 476)]
+    assert ends == sorted(set(ends)), "results stand at the end of the bar of their query"
+    shed = read_texts("shed", 9)
+    assert {text.split("% ")[1] for text in shed if "% " in text} >= {"found", "expected"}
+    for name in ("hub", "ring"):
+        read_texts(name, 8)
+        assert page.locator(".braid-side h2").inner_text() == "All nodes"
+        assert "rows held by node" in page.locator(".braid-labels").inner_text()
+    before = page.evaluate(SIDE)
+    page.locator(".braid-map").press("Enter")
+    page.evaluate(PAINTED)
+    assert all(a != b for a, b in zip(before, page.evaluate(SIDE), strict=True)), "all of the side"
+    buttons = page.locator(".braid-controls").get_by_role("button")
+    page.locator(".braid-map").press("p")
+    assert buttons.count() == 3, "to play, and two to step"
+    page.locator(".braid-map").press("Escape")
+    assert buttons.count() > 3
+    context.close()

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { GridFrame } from "../frames.ts";
-import { arcAt, beside, eased, fitted } from "../src/base/geometry.ts";
-import { hit } from "../src/base/pen.ts";
-import { shownHosts } from "../src/base/quantiles.ts";
+import { arcAt, beside, eased, entryOf, fitted, sectorOf, tipOf } from "../src/base/geometry.ts";
+import { nameParts, placeBars, shownHosts, stayedTexts } from "../src/base/host_bars.ts";
+import { hit, type Pen } from "../src/base/pen.ts";
 import { cellsOf, inspectGrid, sameWay } from "../src/theta/grid.ts";
 
 const AREA = { x: 10, y: 20, wide: 100, tall: 100 };
@@ -62,6 +62,80 @@ test("copies fly from host to host on arcs; partners bend opposite ways", () => 
   assert.ok(there[1] > 0 && back[1] < 0);
   const [start, end] = beside([0, 0], [10, 0], 3);
   assert.ok(start[1] === 3 && end[1] === 3 && Math.abs(end[0] - 10) < 1e-9);
+});
+
+test("an arrow ends where its line enters a box, and its tip points there", () => {
+  assert.deepEqual(
+    entryOf(
+      [
+        [0, 50],
+        [60, 50],
+      ],
+      { ...AREA, x: 40 },
+    ),
+    [40, 50],
+  );
+  assert.deepEqual(
+    entryOf(
+      [
+        [60, 200],
+        [60, 70],
+      ],
+      AREA,
+    ),
+    [60, 120],
+    "straight up",
+  );
+  assert.deepEqual(
+    entryOf(
+      [
+        [15, 50],
+        [60, 50],
+      ],
+      AREA,
+    ),
+    [15, 50],
+    "it starts inside",
+  );
+  const [left, end, right] = tipOf([0, 0], [10, 0], 2);
+  assert.deepEqual(end, [10, 0]);
+  assert.ok(left && right && left[0] < 9 && right[0] < 9 && left[1] * right[1] < 0);
+});
+
+test("the outline of a sector goes along both arcs and both sides", () => {
+  const points = sectorOf([0, 0], [2, 4], [0, Math.PI]);
+  const radii = points.map(([x, y]) => Math.round(Math.hypot(x, y)));
+  assert.deepEqual([...new Set(radii)], [4, 2]);
+  assert.deepEqual(points[0], points.at(-1), "it is closed");
+  assert.ok(points.every(([, y]) => y > -1e-9));
+});
+
+test("bars stand apart from row to row, each part of a stream is named below its bars", () => {
+  const shown = [0, 0, 1, 1, 2, 2].map((row, host) => ({ host: host + 7, row }));
+  const bars = placeBars(shown, 306, 50);
+  assert.deepEqual(
+    bars.map(({ x }) => x),
+    [0, 50, 103, 153, 206, 256],
+  );
+  assert.deepEqual(bars[3], { host: 10, x: 153, y: 4, wide: 50, tall: 50 });
+  const found: [string, number][] = [];
+  const text = (name: string, x: number) => found.push([name, x]);
+  const pen = { wide: 306, width: () => 30, text } as unknown as Pen;
+  nameParts(pen, shown, bars, "l");
+  assert.deepEqual(found, [
+    ["part 1", 50],
+    ["3 of l", 256],
+    ["2", 153],
+  ]);
+  nameParts(pen, shown.slice(0, 2), bars, "l");
+  assert.equal(found.length, 3, "there is but one part");
+});
+
+test("a dashed line says what the old grid would hold, in fewer words where room is short", () => {
+  const [long, short] = stayedTexts("8 × 8", 7518, 8295);
+  assert.equal(long, "had the grid stayed 8 × 8: 8,295 rows, +10 %");
+  assert.equal(short, "stayed 8 × 8: 8,295 rows, +10 %");
+  assert.deepEqual(stayedTexts("8 × 8", 7518, null), []);
 });
 
 test("all frames of a run are the same way round", () => {

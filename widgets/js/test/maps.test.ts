@@ -7,7 +7,7 @@ import { spreadOut } from "../src/base/geometry.ts";
 import { inspectSpread, partOf } from "../src/hotkeys/spread.ts";
 import { inspectHub } from "../src/hub/network.ts";
 import { inspectCells, reached, unitBox } from "../src/hypercube/cells.ts";
-import { inspectShares, yieldCurve } from "../src/shedding/shares.ts";
+import { expectedFor, inspectShares, yieldCurve } from "../src/shedding/shares.ts";
 
 test("a selection has a kind and a number", () => {
   assert.equal(numberIn("host", "host:12"), 12);
@@ -25,6 +25,10 @@ test("the curve of results begins with the pairs that give most, and ends at all
     [0.5, 0.75],
     [1, 1],
   ]);
+  assert.deepEqual(
+    [0, 0.25, 0.5, 0.75, 1].map((work) => expectedFor(work, curve)),
+    [0, 0.375, 0.75, 0.875, 1],
+  );
   assert.deepEqual(yieldCurve([]), [[0, 0]]);
   assert.deepEqual([0, 0.002, 0.255, 1].map(percent), ["0 %", "<1 %", "26 %", "100 %"]);
 });

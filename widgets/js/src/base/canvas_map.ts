@@ -3,7 +3,8 @@ import { type Columns, records } from "./columns.ts";
 import { add, make, wordy } from "./dom.ts";
 import { count, shareOf } from "./format.ts";
 import type { Box, Point } from "./geometry.ts";
-import { arcAt, arcOf, between, eased, mix, risen, squareAt, toward, within } from "./geometry.ts";
+import { arcAt, arcOf, between, eased, mix, risen, squareAt, tipOf, within } from "./geometry.ts";
+import { type Bar, type Placed, placeBars } from "./host_bars.ts";
 import { Pen, type Target } from "./pen.ts";
 import { type Colour, hue, type Shade, type Theme } from "./theme.ts";
 
@@ -39,12 +40,6 @@ interface Part {
   section: HTMLElement;
   note: HTMLElement;
   pen: Pen;
-}
-
-/** A host and its row of the picture. */
-interface Placed {
-  host: number;
-  row: number;
 }
 
 /** The selected one of some records, by its kind and a field, as in "host:12" or "query:late". */
@@ -181,30 +176,35 @@ export abstract class CanvasMap<Frame extends Held> {
     return part;
   }
 
-  /** Paints what each host holds as bars, apart from row to row, and a dashed line at some rows. */
-  protected paintHeld({ pen }: Part, hosts: Placed[], limit: number | null, colour: Colour): void {
-    if (!pen.begin()) return;
-    const tall = pen.tall - 5;
-    const last = Math.max(0, ...hosts.map(({ row }) => row));
-    const gap = last < 32 ? 3 : 0;
-    const wide = (pen.wide - gap * last) / Math.max(1, hosts.length);
-    hosts.forEach(({ host, row }, k) => {
-      const box = { x: k * wide + row * gap, y: 4, wide, tall };
-      const room = { ...box, x: box.x + 0.5, wide: Math.max(1, wide - 1) };
+  /** Paints what each host holds as bars, apart from row to row, and a dashed line at some rows, with
+   * the first of some texts that has room; returns the boxes of the bars. */
+  protected paintHeld(
+    { pen }: Part,
+    hosts: Placed[],
+    [limit, colour, ...texts]: [number | null, Colour, ...string[]],
+    low = 5,
+  ): Bar[] {
+    if (!pen.begin()) return [];
+    const tall = pen.tall - low;
+    const bars = placeBars(hosts, pen.wide, tall);
+    for (const { host, ...box } of bars) {
+      const room = { ...box, x: box.x + 0.5, wide: Math.max(1, box.wide - 1) };
       this.paintHostBar(host, room, this.heldBy(host), box, "", pen);
-    });
+    }
     pen.straight(0, tall + 4.5, pen.wide, tall + 4.5, "rule");
-    if (limit === null) return;
+    if (limit === null) return bars;
     const y = 4 + tall * (1 - shareOf(limit, this.frame.scale_max));
     pen.straight(0, y, pen.wide, y, colour, 1.5, [6, 4]);
+    const style = { bold: true, align: "right", ground: "bg", colour } as const;
+    const text = texts.find((each) => pen.width(each, 12, true) < pen.wide - 8) ?? "";
+    pen.text(text, pen.wide - 4, y < 20 ? y + 11 : y - 11, style);
+    return bars;
   }
 
   /** Paints an arrow along an arc, and rows on it that come almost to its end. */
   protected paintMove(from: Point, to: Point, fill: Colour, way: number): void {
-    const [x, y] = arcAt(from, to, 0.9);
-    const back = Math.atan2(y - to[1], x - to[0]);
     this.pen.line(arcOf(from, to, 0, 1), "muted", 1.5, [4, 3]);
-    this.pen.line([toward(to, back + 0.45, 8), to, toward(to, back - 0.45, 8)], "muted", 1.5);
+    this.pen.line(tipOf(arcAt(from, to, 0.9), to), "muted", 1.5);
     this.paintFlight(from, to, fill, 4.5, 0.85 * way);
   }
 
@@ -254,12 +254,10 @@ export abstract class CanvasMap<Frame extends Held> {
   /** Paints dots on a line. Each moves to the place of the next while the batch goes on. */
   protected paintBeads(line: Point[], colour: Colour): void {
     const apart = 46;
-    for (const [shade, width] of [
-      ["panel", 8],
-      [colour, 5],
-    ] as const) {
+    const paint = (shade: Colour, width: number) =>
       this.pen.line(line, shade, width, [0, apart], 1, -apart * this.time);
-    }
+    paint("panel", 8);
+    paint(colour, 5);
   }
 
   /** Names the upper and the left side of a box, and paints a line along each. */

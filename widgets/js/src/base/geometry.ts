@@ -33,6 +33,28 @@ export function beside(a: Point, b: Point, pixels: number): [Point, Point] {
   return [toward(a, right, pixels), toward(b, right, pixels)];
 }
 
+/** The tip of an arrow from one point to another. */
+export function tipOf([x, y]: Point, to: Point, long = 8): Point[] {
+  const back = Math.atan2(y - to[1], x - to[0]);
+  return [toward(to, back + 0.45, long), to, toward(to, back - 0.45, long)];
+}
+
+/** The point at which a line enters the box in which it ends; its start if that is inside too. */
+export function entryOf([a, b]: [Point, Point], { x, y, wide, tall }: Box): Point {
+  const enter = (from: number, to: number, low: number, high: number) =>
+    from === to ? 0 : ((to > from ? low : high) - from) / (to - from);
+  const across = enter(a[0], b[0], x, x + wide);
+  return along(a, b, Math.max(0, across, enter(a[1], b[1], y, y + tall)));
+}
+
+/** The outline of a piece of a ring between two radii and two angles. */
+export function sectorOf(centre: Point, radii: [number, number], [from, to]: [number, number]) {
+  const [inner = [], outer = []] = radii.map((radius) =>
+    Array.from({ length: 33 }, (_, k) => toward(centre, mix(from, to, k / 32), radius)),
+  );
+  return [...outer, ...inner.toReversed(), ...outer.slice(0, 1)];
+}
+
 /** The point of an arc at a share of the way; the arcs there and back bend opposite ways. */
 export function arcAt(a: Point, b: Point, way: number): Point {
   const long = Math.hypot(b[0] - a[0], b[1] - a[1]);

@@ -4,7 +4,8 @@ import type { HubFlow, HubFrame, HubNode } from "../../frames.ts";
 import { CanvasMap, chosen, type Detail, type Pair, type Sign } from "../base/canvas_map.ts";
 import { earlier, records, sum } from "../base/columns.ts";
 import { count, percent, several, shareOf, short } from "../base/format.ts";
-import { type Box, beside, grown, middle, mix, type Point, spreadOut } from "../base/geometry.ts";
+import type { Box } from "../base/geometry.ts";
+import { beside, entryOf, grown, middle, mix, spreadOut, tipOf } from "../base/geometry.ts";
 import { hue, type Shade } from "../base/theme.ts";
 
 const KINDS: Record<string, Sign> = {
@@ -105,8 +106,8 @@ export class NetworkView extends CanvasMap<HubFrame> {
     const area = { x: 2, y: 2, wide: pen.wide - 4, tall: pen.tall - 4 };
     const nodes = records(frame.nodes).map((node) => this.cardOf(node, pillsOf(frame, node)));
     const cards = spreadOut(nodes, area, 6);
-    const ends = new Map(cards.map((card) => [card.name, middle({ ...card, tall: TALL })]));
-    const at = (name: string): Point => ends.get(name) ?? [0, 0];
+    const boxOf = (name: string): Box => cards.find((card) => card.name === name) ?? area;
+    const at = (name: string) => middle({ ...boxOf(name), tall: TALL });
     const down = nodes.flatMap(({ name, is_down }) => (is_down ? name : []));
     for (const { first, second } of records(frame.links)) {
       const dash = down.includes(first) || down.includes(second) ? [3, 5] : [];
@@ -122,10 +123,11 @@ export class NetworkView extends CanvasMap<HubFrame> {
         const colour = flow.stream < 0 ? "ink" : hue(flow.stream);
         pen.line(way, colour, 1.5 + 11 * share, [], 0.4);
         this.paintBeads(way, colour);
+        pen.line(tipOf(way[0], entryOf(way, boxOf(flow.target)), 10), colour, 2.5);
       }
     }
-    for (const { source, target } of records(frame.moves)) {
-      this.paintMove(at(source), at(target), "ink", this.share);
+    for (const { source: a, target: b } of records(frame.moves)) {
+      this.paintMove(at(a), entryOf([at(a), at(b)], boxOf(b)), "ink", this.share);
     }
     for (const card of cards) this.paintCard(card, pillsOf(frame, card));
   }

@@ -98,7 +98,7 @@ export class CellsView extends CanvasMap<CubeFrame> {
     const names = frame.dimensions.parts.map((size, d) => `${linked(frame, d)}: ${size} parts`);
     this.nameSides(area, [names.slice(1).join(", "), names[0] ?? ""], []);
     const hosts = records(frame.cells).map(({ host, parts: [row = 0] }) => ({ host, row }));
-    this.paintHeld(this.bars, hosts, meanOf(frame), "ink");
+    this.paintHeld(this.bars, hosts, [meanOf(frame), "ink"]);
   }
 
   private paintHost({ stored, moved }: CubeFrame, host: number, box: Box): void {

@@ -3,7 +3,7 @@ import type { RingFrame, RingSlice } from "../../frames.ts";
 import { CanvasMap, type Detail, numberIn, type Pair } from "../base/canvas_map.ts";
 import { earlier, records, sum } from "../base/columns.ts";
 import { count, several, shareOf } from "../base/format.ts";
-import { fitted, middle, mix, type Point, squareAt, toward } from "../base/geometry.ts";
+import { fitted, middle, mix, type Point, sectorOf, squareAt, toward } from "../base/geometry.ts";
 import { SMALL } from "../base/pen.ts";
 import { hue } from "../base/theme.ts";
 
@@ -73,6 +73,12 @@ export class RingView extends CanvasMap<RingFrame> {
     for (const slice of records(frame.slices)) {
       this.paintSlice(slice, mix(then(slice).rows, slice.rows, share));
     }
+    for (const node of frame.nodes) {
+      const [style, ends] = [pen.outline(`host:${node}`), this.spanOf(node)];
+      if (!style?.stroke || !ends) continue;
+      const sector = sectorOf(centre, [inner - 2, outer + 2], ends);
+      pen.line(sector, style.stroke, style.width, [], style.alpha);
+    }
     for (const stream of frame.streams.keys()) this.paintNew(frame, stream);
     const end = (node: number) => toward(centre, sum(this.spanOf(node) ?? []) / 2, inner - 12);
     for (const { source, target, stream } of records(frame.moves)) {
@@ -92,9 +98,9 @@ export class RingView extends CanvasMap<RingFrame> {
     return place < 0 ? undefined : span(place, this.frame.nodes.length);
   }
 
-  /** A sector with its label, and its frame if it is selected or has failed. */
+  /** A sector with its label. */
   private paintNode(node: number, place: number): void {
-    const [pen, { centre, inner, outer, depth }] = [this.pen, this.ring];
+    const [pen, { centre, outer, depth }] = [this.pen, this.ring];
     const { nodes, slices, streams } = this.frame;
     const name = `host:${node}`;
     const ends = span(place, nodes.length);
@@ -111,9 +117,6 @@ export class RingView extends CanvasMap<RingFrame> {
         pen.targets.push({ box: squareAt(middle, depth / 2), name, text });
       }
     });
-    for (const radius of [outer + 2, inner - 2]) {
-      pen.arc(centre, radius, ends, pen.outline(name) ?? {});
-    }
     const middle = (from + to) / 2;
     const side = Math.cos(middle);
     const align = Math.abs(side) < 0.3 ? "center" : side > 0 ? "left" : "right";

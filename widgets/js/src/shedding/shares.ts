@@ -3,7 +3,7 @@
 import type { ShedBar, SheddingFrame } from "../../frames.ts";
 import { CanvasMap, type Detail, type Pair } from "../base/canvas_map.ts";
 import { earlier, records } from "../base/columns.ts";
-import { age, count, percent, short } from "../base/format.ts";
+import { age, count, percent, shareOf, short } from "../base/format.ts";
 import { type Box, mix, type Point, risen } from "../base/geometry.ts";
 import { SMALL } from "../base/pen.ts";
 import { hue } from "../base/theme.ts";
@@ -22,6 +22,13 @@ export function yieldCurve(items: ShedBar[]): Point[] {
     return [x, y];
   });
   return [[0, 0], ...points];
+}
+
+/** The share of the results that a curve expects for a share of the work. */
+export function expectedFor(work: number, curve: Point[]): number {
+  const k = curve.findIndex(([x]) => x >= work);
+  const [[x0, y0] = [0, 0], [x1, y1] = [1, 1]] = [curve[k - 1], curve[k]];
+  return mix(y0, y1, shareOf(work - x0, x1 - x0));
 }
 
 /** The text about an age slice in the inspector. */
@@ -112,14 +119,17 @@ export class SharesView extends CanvasMap<SheddingFrame> {
     pen.box(box, { fill: "panel", stroke: "rule" });
     pen.box({ ...box, wide: frame.work * wide }, { fill: "accent", alpha: 0.12 });
     pen.straight(x, y + tall, x + wide, y, "muted", 1, [4, 4]);
-    pen.line(yieldCurve(records(frame.items)).map(at), "accent", 2.5);
+    const curve = yieldCurve(records(frame.items));
+    pen.line(curve.map(at), "accent", 2.5);
     const [left, level] = at([frame.work, frame.recall]);
     pen.straight(left, y + tall, left, y, "ink", 1.5);
     pen.dot([left, level], 6, "ink", "panel", 2);
     const right = frame.work < 0.5;
     const beside = { bold: true, align: right ? "left" : "right", ground: "panel" } as const;
-    const low = Math.min(y + tall - 10, level + 18);
-    pen.text(`${percent(frame.recall)} of results`, left + (right ? 12 : -12), low, beside);
+    const [edge, low] = [left + (right ? 12 : -12), Math.min(y + tall - 26, level + 18)];
+    pen.text(`${percent(frame.recall)} found`, edge, low, beside);
+    const expected = `${percent(expectedFor(frame.work, curve))} expected`;
+    if (frame.is_learned) pen.text(expected, edge, low + 16, { ...beside, ...SMALL, bold: false });
     const spent = `${percent(frame.work)} of pairs compared`;
     pen.text(spent, x, y + tall + 13, { bold: true, colour: "accent" });
     pen.text("dashed: pairs left out at random", x, y + tall + 29, SMALL);

@@ -1,9 +1,8 @@
-// The map of shared slices: a row enters at the left and moves to the right as it grows older; below
-// it the queries, each as far as it looks back.
+// The map of shared slices by age, the youngest rows left, and how far back each query looks.
 import type { AgeQuery, AgesFrame, SlicePiece } from "../../frames.ts";
 import { CanvasMap, chosen, type Detail, type Pair } from "../base/canvas_map.ts";
 import { earlier, records } from "../base/columns.ts";
-import { age, count, shareOf } from "../base/format.ts";
+import { age, count, several, shareOf } from "../base/format.ts";
 import { middle, mix, type Point, risen } from "../base/geometry.ts";
 import { SMALL } from "../base/pen.ts";
 import { hue } from "../base/theme.ts";
@@ -87,8 +86,8 @@ export class AgesView extends CanvasMap<AgesFrame> {
     const { place } = agePlace(pieces.last);
     this.room = { left, tall, x: (age: number) => left + (pen.wide - left - 24) * place(age) };
     this.paintLanes(frame);
-    pen.text("queries: how far back each looks", left, low - 11, SMALL);
-    pen.text("results so far", pen.wide - 2, low - 11, { ...SMALL, align: "right", isMinor: true });
+    const words = "how far back each query looks, and its results so far";
+    pen.text(words, Math.min(left, pen.wide - pen.width(words, 11) - 2), low - 11, SMALL);
     for (const [k, query] of records(queries).entries()) this.paintQuery(query, low + k * row, row);
   }
 
@@ -120,7 +119,9 @@ export class AgesView extends CanvasMap<AgesFrame> {
       pen.box(risen(box, held), look);
       const text = `${agesOf(piece, frame)}: ${count(rows)} rows on host ${host}`;
       pen.target(box, nameOf(piece), text);
-      const style = { align: "center", ground: "panel", bold: true, room: box.wide - 8 } as const;
+      const isThin = pen.width(count(rows), 12, true) > box.wide - 2 && box.wide > 12;
+      const [turn, room] = isThin ? [-Math.PI / 2, tall - 4] : [0, box.wide - 2];
+      const style = { align: "center", ground: "panel", bold: true, turn, room } as const;
       pen.text(count(rows), ...middle(box), style);
       const young = [box.x - 9, box.x + box.wide].map((at): Point => [at, box.y + 8]);
       if (!first && this.time < 1 && frame.received[stream]) this.paintBeads(young, hue(stream));
@@ -145,12 +146,14 @@ export class AgesView extends CanvasMap<AgesFrame> {
   private paintQuery({ name, windows, results }: AgeQuery, y: number, row: number): void {
     const [pen, { left, x }, level] = [this.pen, this.room, y + row / 2];
     const { bold, colour } = this.named(`query:${name}`);
-    const style = { size: row < 14 ? 10 : 12, bold: true, ground: "bg", isMinor: true } as const;
+    const style = { size: row < 14 ? 10 : 12, bold: true, isMinor: true } as const;
     pen.text(name, 0, level, { ...style, bold, colour });
-    const wide = x(Math.max(...windows)) - left;
+    const [end, text] = [x(Math.max(...windows)), several(results, "result")];
     const look = { fill: bold ? "accent" : "faint", alpha: bold ? 0.9 : 0.4, round: 3 } as const;
-    pen.box({ x: left, y: y + row * 0.2, wide, tall: row * 0.6 }, look);
-    pen.text(count(results), pen.wide - 4, level, { ...style, align: "right" });
+    pen.box({ x: left, y: y + row * 0.2, wide: end - left, tall: row * 0.6 }, look);
+    const isOnBar = end + 8 + pen.width(text, style.size, true) > pen.wide;
+    const place = { ...style, ground: "bg", align: isOnBar ? "right" : "left" } as const;
+    pen.text(text, end + (isOnBar ? -8 : 8), level, place);
     const box = { x: 0, y, wide: pen.wide, tall: row };
     pen.targets.push({ box, name: `query:${name}`, text: `Query ${name}` });
   }

@@ -1,12 +1,11 @@
-// The map of a join of two streams: the join matrix to scale, zoomed to fill its box; below it what
-// one host holds, and the rows on each host.
+// The map of a join of two streams: its matrix to scale, and below it the rows that hosts hold.
 import type { GridFrame } from "../../frames.ts";
 import { CanvasMap, chosen, type Detail } from "../base/canvas_map.ts";
 import { records, sum } from "../base/columns.ts";
 import { limitHeight, wordy } from "../base/dom.ts";
-import { count, percent, shareOf } from "../base/format.ts";
+import { count, shareOf } from "../base/format.ts";
 import { atLeast, type Box, between, eased, fitted, middle } from "../base/geometry.ts";
-import { nameQuantiles, shownHosts } from "../base/quantiles.ts";
+import { nameParts, nameQuantiles, shownHosts, stayedTexts } from "../base/host_bars.ts";
 import { hue } from "../base/theme.ts";
 
 const HUES = [hue(0), hue(1)];
@@ -47,7 +46,7 @@ export function inspectGrid(grid: GridFrame, selected: string): Detail | undefin
 }
 
 export class GridView extends CanvasMap<GridFrame> {
-  private readonly host = this.addPart("What one host holds", ": its two sides");
+  private readonly host = this.addPart("Rows of one host", ": its two sides");
   private readonly bars = this.addPart("Rows on each host", ", one scale for the whole run");
   /** Whether stream 0 goes down: the longest stream of the run lies along the longer side. */
   private turned = false;
@@ -68,22 +67,19 @@ export class GridView extends CanvasMap<GridFrame> {
     const sides = [n, m].map((each, k) => `${count((rows[k] ?? 0) / each)} of ${streams[k]}`);
     const dotted = baseline === null ? "" : ` · dotted, before: ${count(baseline)}`;
     wordy(this.host.note, "", `${sides.join(" + ")} = `, `${count(load)} rows`, dotted);
-    this.bars.note.replaceChildren();
-    if (baseline === null) return;
-    const more = shareOf(baseline - load, load);
-    const held = [`${count(baseline)} rows, `, `${more < 0.01 ? "" : "+"}${percent(more)}`];
-    wordy(this.bars.note, "", "had the grid ", `stayed ${old}: `, ...held);
   }
 
   protected paint(frame: GridFrame): void {
     this.turned = (frame.across === 0) !== this.pen.wide > this.pen.tall;
     this.paintMatrix(frame);
-    if (frame.load !== null) this.paintHost(frame);
-    const { n, places, stored, load_before: before } = frame;
+    const { n, places, stored, load, load_before: before, streams } = frame;
     const hosts = n ? records(places) : stored.map((_, host) => ({ host, row: 0 }));
     const shown = shownHosts(hosts, stored);
-    this.paintHeld(this.bars, shown, before, "bad");
+    if (load !== null) this.paintHost(frame);
+    const texts = stayedTexts(frame.before.join(" × "), load, before);
+    const bars = this.paintHeld(this.bars, shown, [before, "bad", ...texts], n > 1 ? 19 : 5);
     nameQuantiles(this.bars.pen, shown, stored);
+    nameParts(this.bars.pen, shown, bars, streams[0] ?? "");
   }
 
   /** Leaves the height that the matrix cannot fill to what stands below it. */
