@@ -85,12 +85,14 @@ def record_run(frame: pd.DataFrame, events: Iterable[Any]) -> pd.DataFrame:
         elif isinstance(e, BatchCommitted):
             sizes.append((e.total_received_tuples[0], e.total_received_tuples[1]))
             held = e.live_tuples[0], e.live_tuples[1]
-    kept = f", {held[0]:,} and {held[1]:,} of them held to the end" if held not in sizes else ""
+    held_words = (
+        f", {held[0]:,} and {held[1]:,} of them held to the end" if held not in sizes else ""
+    )
     ends = " to ".join(f"{r:,} and {s:,}" for r, s in (*sizes[:1], *sizes[-1:]))
     return record_values(
         frame,
         run=f"{joined}{_describe_growth(sizes)}{'' if joined else ', counted without an engine'}, "
-        f"from {ends} tuples in {len(sizes)} batches{kept}",
+        f"from {ends} tuples in {len(sizes)} batches{held_words}",
     )
 
 
