@@ -439,7 +439,9 @@ def test_a_reader_that_leaves_ends_the_command_quietly(arguments: list[str]) -> 
     done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True)
     os.close(write)
     said = "braid: nowhere holds no run that has begun\n" if arguments[0] == "health" else ""
-    assert (done.returncode, done.stderr) == ((2, said) if said else (141, ""))
+    # From Python 3.12 on, argparse ignores that nobody reads its help.
+    ended = 0 if arguments == ["--help"] and sys.version_info >= (3, 12) else 141
+    assert (done.returncode, done.stderr) == ((2, said) if said else (ended, ""))
 
 
 def test_a_reader_of_the_errors_may_leave_too() -> None:
