@@ -163,7 +163,7 @@ def test_a_wrong_plan_is_caught_and_told(case: str) -> None:
     with pytest.raises(CoverageError, match=message) as refused:
         check(blocks, plan)
     reported = {int(n) for n in re.findall(r"block (\d+)", str(refused.value))}
-    assert reported <= set(refused.value.blocks) != set(), "those whose story is told"
+    assert reported <= set(refused.value.blocks) != set(), "blocks that the message names"
 
 
 def test_only_joins_of_two_streams_may_defer() -> None:

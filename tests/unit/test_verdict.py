@@ -53,7 +53,7 @@ def test_it_changes_only_after_three_batches_that_ask_for_it() -> None:
 
 
 def limited(*passed: float, batches: int | None = None) -> list[Any]:
-    """Return a run of quick batches in which so many seconds of event time pass."""
+    """Return a run of quick batches, each with the seconds of event time that pass in it."""
     start, *commits = timed(*[0.3] * len(passed))
     clocks = [round(1e6 * sum(passed[: k + 1])) for k in range(len(passed))]
     return [

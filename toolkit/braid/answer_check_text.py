@@ -12,7 +12,7 @@ from braid.util.time_zones import name_duckdb_zone
 def set_session_zone(database: Any, settings: Mapping[str, Any]) -> None:
     """Let DuckDB read times without a time zone as Spark did in the run of these settings."""
     zone = name_duckdb_zone(settings.get("zone", "UTC"))
-    database.execute(f"SET TimeZone = {format_text_list([zone])[1:-1]}")
+    database.execute(f"SET TimeZone = {quote_literal(zone)}")
 
 
 def quote_text(name: str) -> str:
@@ -20,9 +20,14 @@ def quote_text(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def quote_literal(text: str) -> str:
+    """Return a text as a literal of SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
 def format_text_list(texts: Sequence[str]) -> str:
     """Return texts as a list of SQL."""
-    return "[" + ", ".join("'" + t.replace("'", "''") + "'" for t in texts) + "]"
+    return "[" + ", ".join(map(quote_literal, texts)) + "]"
 
 
 def make_sign_sql(changes: Mapping[str, str]) -> str:

@@ -24,7 +24,7 @@ RUNS = (
     f"{{later}}, {CHAINS}"
 )
 CUBE = (
-    "HyperCube (shares change if by others hosts receive less than {threshold} times as many "
+    "HyperCube (shares change if by others hosts receive less than {threshold} times the "
     "tuples, by mean rates of {memory} batches)"
 )
 BOTH = f"{CUBE}, beside one with shares of equal rates, "

@@ -315,9 +315,9 @@ def ahead_of_ctr_claim(r: Contest) -> Finding:
     by = _find_leads(r, PAIR, HALF)
     few = by.xs(r.least_streams, level="streams")
     reading = (
-        f"at T_n = {1e3 * HOPS[0]:g} ms with {r.least_streams} streams. Of the settings of σ and a "
-        f"cost of a pair it is ahead with every seed, with {r.least_streams} streams, in "
-        f"{_format_leads(few)}; with all numbers of streams in {_format_leads(by)}. In brackets: "
+        f"at T_n = {1e3 * HOPS[0]:g} ms with {r.least_streams} streams. It is ahead with every "
+        f"seed at these settings of σ and the cost of a pair: with {r.least_streams} streams "
+        f"{_format_leads(few)}; with all numbers of streams {_format_leads(by)}. In brackets: "
         "the least time of CTR over that of PSP. The book prints neither T_n nor costs"
     )
     is_ahead = few.xs(HOPS[0], level="hop").min() > 1

@@ -239,7 +239,7 @@ def tree_example_claim() -> Finding:
     result = (
         f"millions of comparisons a minute: isolated {isolated / 1e6:,.2f}, the chains "
         f"{chains / 1e6:,.2f}, {more:.0%} more (little: up to {LITTLE:.0%}), pull-up "
-        f"{pull_up / 1e6:,.2f}, {times[0]:.1f} and {times[1]:.1f} times as many (about: "
+        f"{pull_up / 1e6:,.2f}, {times[0]:.1f} and {times[1]:.1f} times these two (about: "
         f"{FIVE[0]} to {FIVE[1]})"
     )
     holds = 0 < more < LITTLE and all(FIVE[0] < k < FIVE[1] for k in times)
